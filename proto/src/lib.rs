@@ -1,0 +1,26 @@
+//! The contract between the planes: the messages of `gitdoor.v1` and the domain words that both planes need.
+//!
+//! A word is parsed once, where it comes in, by a total parser; after that its type is the proof.
+
+pub mod bearer;
+pub mod permit;
+pub mod reason;
+pub mod refname;
+pub mod repository;
+mod secret;
+
+/// The generated messages, clients and servers of `gitdoor.v1`.
+#[expect(
+    clippy::allow_attributes_without_reason,
+    clippy::pedantic,
+    reason = "generated; the comments are in the .proto files"
+)]
+pub mod v1 {
+    tonic::include_proto!("gitdoor.v1");
+}
+
+pub use bearer::{Bearer, BearerHash, RunId};
+pub use permit::{Permit, Token};
+pub use reason::{Denial, Reason};
+pub use refname::{Pattern, RefName};
+pub use repository::RepositoryName;
