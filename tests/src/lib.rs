@@ -1,1 +1,21 @@
-//! Placeholder.
+//! What the end-to-end tests and the demo are made of: a stand-in GitHub, the `World` that starts every part as a
+//! process of its own, stock git in an environment that knows nothing but its bearer, and raw HTTP for the rest.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::match_wild_err_arm,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    clippy::panic,
+    clippy::return_self_not_must_use,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a harness fails by a panic that says what was expected"
+)]
+
+pub mod authority;
+mod clock;
+pub mod git;
+pub mod github;
+pub mod pkt;
+pub mod raw;

@@ -1,0 +1,5 @@
+//! End to end: every part a process of its own, real clients, the stand-in GitHub behind them.
+#![expect(clippy::unwrap_used, reason = "a test's own steps fail by a panic")]
+
+mod standin;
+

@@ -1,0 +1,63 @@
+//! A certificate authority of one's own: each server of a test has one, and only its clients are told of it.
+
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rustls::ServerConfig;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+/// A certificate authority made for one test.
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+}
+
+/// A certificate of an [`Authority`] and its key, both PEM.
+pub struct Leaf {
+    /// The certificate.
+    pub certificate: String,
+    /// Its private key.
+    pub key: String,
+}
+
+impl Authority {
+    /// Makes an authority with this common name.
+    pub fn new(name: &str) -> Self {
+        let key = KeyPair::generate().expect("a key pair");
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params.distinguished_name.push(DnType::CommonName, name);
+        let pem = params.self_signed(&key).expect("a certificate").pem();
+        Self { issuer: Issuer::new(params, key), pem }
+    }
+
+    /// The authority's certificate: what a client trusts.
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// A certificate for `localhost` and `127.0.0.1`.
+    pub fn localhost(&self) -> Leaf {
+        let key = KeyPair::generate().expect("a key pair");
+        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let mut params = CertificateParams::new(names).expect("two names");
+        params.distinguished_name.push(DnType::CommonName, "localhost");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        Leaf { certificate: certificate.pem(), key: key.serialize_pem() }
+    }
+}
+
+impl Leaf {
+    /// A TLS server with this certificate that speaks HTTP/1.1.
+    pub fn server(&self) -> Arc<ServerConfig> {
+        let chain = CertificateDer::pem_slice_iter(self.certificate.as_bytes());
+        let chain = chain.collect::<Result<Vec<_>, _>>().expect("a certificate in PEM");
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).expect("a key in PEM");
+        let builder = ServerConfig::builder().with_no_client_auth();
+        let mut config = builder.with_single_cert(chain, key).expect("a key that fits its certificate");
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Arc::new(config)
+    }
+}

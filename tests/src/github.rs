@@ -1,0 +1,328 @@
+//! A small GitHub on loopback, for tests: an App that proves itself by JWT, installation tokens that are enforced on
+//! every request, and `git http-backend` behind them.
+//!
+//! It runs on a runtime of its own, so a test that blocks does not stop it. Two TLS servers, like github.com and
+//! api.github.com. It can be told to go wrong ([`Github::when`]), and it keeps every request.
+
+mod answer;
+mod api;
+mod app;
+mod backend;
+mod fault;
+mod mint;
+mod record;
+mod repositories;
+mod route;
+mod seed;
+mod server;
+mod smart;
+mod tokens;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+use crate::authority::Authority;
+use crate::clock;
+
+pub use answer::Canned;
+pub use app::{APP_ID, INSTALLATION_ID};
+pub use fault::{Edit, Fault, Rest, When};
+pub use record::{BodyEnd, Request};
+pub use route::{Host, Route};
+pub use seed::Seed;
+pub use tokens::{Permissions, Token};
+
+pub(crate) use seed::search_path;
+
+/// Seconds that a token lives, as GitHub's do.
+const TOKEN_LIFE: i64 = 3600;
+
+/// The stand-in. It ends when it is dropped.
+pub struct Github {
+    pub(crate) state: Arc<State>,
+    runtime: Option<Runtime>,
+}
+
+/// What all requests share.
+pub(crate) struct State {
+    folder: TempDir,
+    app: app::App,
+    repositories: Mutex<repositories::Repositories>,
+    tokens: tokens::Tokens,
+    faults: fault::Faults,
+    requests: Arc<record::Requests>,
+    backends: Arc<AtomicUsize>,
+    clock_skew: AtomicI64,
+    token_life: AtomicI64,
+    urls: OnceLock<Urls>,
+}
+
+/// Where the stand-in listens.
+#[derive(Debug, Clone)]
+pub(crate) struct Urls {
+    pub(crate) git: String,
+    pub(crate) api: String,
+}
+
+impl State {
+    fn now(&self) -> i64 {
+        clock::unix_seconds(self.clock_skew.load(Ordering::SeqCst))
+    }
+
+    fn token_life(&self) -> i64 {
+        self.token_life.load(Ordering::SeqCst)
+    }
+
+    fn urls(&self) -> Urls {
+        self.urls.get().expect("set before the first request").clone()
+    }
+}
+
+/// Starting and finding it.
+impl Github {
+    /// Starts it on ports of its own.
+    pub fn start() -> Self {
+        let folder = tempfile::Builder::new().prefix("standin-").tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("repositories")).expect("a folder");
+        let authority = Authority::new("stand-in GitHub");
+        fs::write(folder.path().join("ca.pem"), authority.pem()).expect("a file");
+        let app = app::App::new();
+        fs::write(folder.path().join("app.pem"), &app.key).expect("a file");
+        let state = Arc::new(State {
+            folder,
+            app,
+            repositories: Mutex::default(),
+            tokens: tokens::Tokens::default(),
+            faults: fault::Faults::default(),
+            requests: Arc::default(),
+            backends: Arc::default(),
+            clock_skew: AtomicI64::new(0),
+            token_life: AtomicI64::new(TOKEN_LIFE),
+            urls: OnceLock::new(),
+        });
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let tls = authority.localhost().server();
+        let ports = [Host::Git, Host::Api].map(|host| {
+            let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+            listener.set_nonblocking(true).expect("a listener");
+            let port = listener.local_addr().expect("its address").port();
+            let _runs = runtime.enter();
+            let listener = TcpListener::from_std(listener).expect("a listener");
+            runtime.spawn(server::listen(Arc::clone(&state), host, listener, Arc::clone(&tls)));
+            port
+        });
+        let [git, api] = ports.map(|port| format!("https://localhost:{port}"));
+        state.urls.set(Urls { git, api }).expect("the first time");
+        Self { state, runtime: Some(runtime) }
+    }
+
+    /// What stands for `https://github.com`.
+    pub fn url(&self) -> String {
+        self.state.urls().git
+    }
+
+    /// What stands for `https://api.github.com`.
+    pub fn api_url(&self) -> String {
+        self.state.urls().api
+    }
+
+    /// The address of what stands for `github.com`.
+    pub fn address(&self) -> SocketAddr {
+        address(&self.url())
+    }
+
+    /// The address of what stands for `api.github.com`.
+    pub fn api_address(&self) -> SocketAddr {
+        address(&self.api_url())
+    }
+
+    /// The certificate that its clients trust: a PEM file.
+    pub fn ca_file(&self) -> PathBuf {
+        self.state.folder.path().join("ca.pem")
+    }
+
+    /// The App's private key: a PEM file.
+    pub fn app_key_file(&self) -> PathBuf {
+        self.state.folder.path().join("app.pem")
+    }
+}
+
+/// Its repositories.
+impl Github {
+    /// Makes a private repository of the installation with three commits on `main`; returns its id.
+    pub fn create(&self, name: &str) -> u64 {
+        self.seed(name).create()
+    }
+
+    /// A repository that differs from that.
+    pub fn seed(&self, name: &str) -> Seed<'_> {
+        Seed::new(self, name)
+    }
+
+    /// Renames one; the old name redirects.
+    pub fn rename(&self, from: &str, to: &str) {
+        self.state.repositories.lock().unwrap().rename(from, to);
+    }
+
+    /// Deletes one.
+    pub fn delete(&self, name: &str) {
+        self.state.repositories.lock().unwrap().remove(name);
+    }
+
+    /// Takes one out of the installation, or puts it in.
+    pub fn set_installed(&self, name: &str, installed: bool) {
+        self.state.repositories.lock().unwrap().change(name, |repository| repository.installed = installed);
+    }
+
+    /// Makes another branch the default one.
+    pub fn set_default_branch(&self, name: &str, branch: &str) {
+        fs::write(self.folder(name).join("HEAD"), format!("ref: refs/heads/{branch}\n")).expect("a file");
+        let change = |repository: &mut repositories::Repository| branch.clone_into(&mut repository.default_branch);
+        self.state.repositories.lock().unwrap().change(name, change);
+    }
+
+    /// Lets the repository itself refuse a ref, as a rule on a branch does.
+    pub fn forbid_ref(&self, name: &str, reference: &str) {
+        let path = self.folder(name).join("forbidden");
+        let mut file = fs::OpenOptions::new().create(true).append(true).open(path).expect("a file");
+        writeln!(file, "{reference}").expect("to be written");
+    }
+
+    /// All refs of a repository with their object ids.
+    pub fn refs(&self, name: &str) -> BTreeMap<String, String> {
+        let text = self.git(name, &["for-each-ref", "--format=%(refname) %(objectname)"]);
+        text.lines().filter_map(|line| line.split_once(' ')).map(|(r, id)| (r.to_owned(), id.to_owned())).collect()
+    }
+
+    /// The object id of one ref, by its full name.
+    pub fn ref_of(&self, name: &str, reference: &str) -> Option<String> {
+        self.refs(name).remove(reference)
+    }
+
+    /// What a git command on the bare repository prints; it must succeed.
+    #[track_caller]
+    pub fn git(&self, name: &str, arguments: &[&str]) -> String {
+        let output = seed::git(&self.folder(name)).args(arguments).output().expect("git");
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// The bare repository, also by a former name.
+    #[track_caller]
+    pub fn folder(&self, name: &str) -> PathBuf {
+        match self.state.repositories.lock().unwrap().find(name) {
+            Some(repositories::Found::Here(found) | repositories::Found::Moved(found)) => found.folder,
+            None => panic!("there is no repository {name}"),
+        }
+    }
+
+    /// The folder that holds all it has.
+    pub fn path(&self) -> &Path {
+        self.state.folder.path()
+    }
+}
+
+/// Its App and tokens.
+impl Github {
+    /// Suspends the installation, or ends that.
+    pub fn set_suspended(&self, suspended: bool) {
+        self.state.app.installation.lock().unwrap().suspended = suspended;
+    }
+
+    /// Gives the installation a permission at this level, or takes it away.
+    pub fn set_permission(&self, name: &str, level: Option<&str>) {
+        let permissions = &mut self.state.app.installation.lock().unwrap().permissions;
+        match level {
+            Some(level) => permissions.insert(name.to_owned(), level.to_owned()),
+            None => permissions.remove(name),
+        };
+    }
+
+    /// Lets its clock go ahead by so many seconds, or behind.
+    pub fn set_clock_skew(&self, seconds: i64) {
+        self.state.clock_skew.store(seconds, Ordering::SeqCst);
+    }
+
+    /// Lets the tokens that it mints from now on live so many seconds.
+    pub fn set_token_life(&self, seconds: i64) {
+        self.state.token_life.store(seconds, Ordering::SeqCst);
+    }
+
+    /// Every token ever minted, in order.
+    pub fn tokens(&self) -> Vec<Token> {
+        self.state.tokens.all()
+    }
+
+    /// Mints a token as if the App had asked; for tests of the stand-in itself.
+    pub fn token(&self, permissions: &[(&str, &str)], repositories: Option<&[u64]>) -> Token {
+        let pairs = permissions.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned()));
+        let expires_at = self.state.now() + self.state.token_life();
+        self.state.tokens.mint(pairs.collect(), repositories.map(<[u64]>::to_vec), expires_at)
+    }
+
+    /// Ends every token, as if its time were over.
+    pub fn expire_tokens(&self) {
+        (0..self.tokens().len()).for_each(|index| self.state.tokens.change(index, |token| token.expires_at = 0));
+    }
+}
+
+/// What came, and what is to go wrong.
+impl Github {
+    /// Every request, in the order of their heads.
+    pub fn requests(&self) -> Vec<Request> {
+        self.state.requests.all()
+    }
+
+    /// The requests of one kind.
+    pub fn requests_for(&self, route: Route) -> Vec<Request> {
+        self.requests().into_iter().filter(|request| request.route == route).collect()
+    }
+
+    /// Every `POST git-receive-pack`, probes too.
+    pub fn pushes(&self) -> Vec<Request> {
+        self.requests_for(Route::ReceivePack)
+    }
+
+    /// Every mint request.
+    pub fn mints(&self) -> Vec<Request> {
+        self.requests_for(Route::Mint)
+    }
+
+    /// How many `git http-backend` run just now.
+    pub fn running_backends(&self) -> usize {
+        self.state.backends.load(Ordering::SeqCst)
+    }
+
+    /// The next request of this kind is to go wrong.
+    pub fn when(&self, route: Route) -> When<'_> {
+        When::new(self, route)
+    }
+
+    /// Nothing goes wrong any more.
+    pub fn heal(&self) {
+        self.state.faults.clear();
+    }
+}
+
+impl Drop for Github {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn address(url: &str) -> SocketAddr {
+    let port = url.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+    SocketAddr::from(([127, 0, 0, 1], port))
+}
