@@ -15,7 +15,9 @@
 
 pub mod authority;
 mod clock;
+pub mod demo;
 pub mod git;
 pub mod github;
 pub mod pkt;
 pub mod raw;
+pub mod world;

@@ -1,0 +1,334 @@
+//! Everything at once: a control, data planes and a stand-in GitHub on ports of their own, each part of gitdoor a
+//! process. Ending a world asserts that all ended well and that no secret is where it must not be.
+
+mod process;
+mod runs;
+mod scan;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::authority::Authority;
+use crate::git::{Git, Transcript};
+use crate::github::{APP_ID, Github, INSTALLATION_ID};
+use crate::raw::{Door, Request};
+
+use process::Part;
+pub use process::{Exit, Process, run_to_exit};
+pub use runs::{Registration, Run};
+pub use scan::Secret;
+
+/// How long a part may take to end after SIGTERM.
+const STOP: Duration = Duration::from_secs(15);
+
+/// How a world is to be.
+pub struct Builder {
+    program: PathBuf,
+    dataplanes: usize,
+    plain: bool,
+    detached: bool,
+    control_arguments: Vec<String>,
+    dataplane_arguments: Vec<String>,
+}
+
+impl Builder {
+    /// With this many data planes; else one.
+    pub fn dataplanes(mut self, count: usize) -> Self {
+        self.dataplanes = count;
+        self
+    }
+
+    /// The data planes listen without TLS.
+    pub fn plain(mut self) -> Self {
+        self.plain = true;
+        self
+    }
+
+    /// The data planes offer HTTP/2.
+    pub fn http2(self) -> Self {
+        self.dataplane_flag("--http2")
+    }
+
+    /// The parts do not get the Ctrl-C of the terminal that this program runs in; it ends them in its own order.
+    pub fn detached(mut self) -> Self {
+        self.detached = true;
+        self
+    }
+
+    /// A flag for control, as `--flag` or `--flag=value`. One that is given by default is replaced.
+    pub fn control_flag(mut self, flag: &str) -> Self {
+        self.control_arguments.push(flag.to_owned());
+        self
+    }
+
+    /// A flag for the data planes, likewise.
+    pub fn dataplane_flag(mut self, flag: &str) -> Self {
+        self.dataplane_arguments.push(flag.to_owned());
+        self
+    }
+
+    /// Starts everything, and waits until it serves.
+    pub async fn start(self) -> World {
+        World::build(self).await
+    }
+}
+
+/// A running world.
+pub struct World {
+    /// The stand-in GitHub.
+    pub github: Github,
+    folder: TempDir,
+    authority: Authority,
+    plain: bool,
+    control: Process,
+    dataplanes: Vec<Process>,
+    clients: AtomicUsize,
+    transcript: Transcript,
+    bearers: Mutex<Vec<String>>,
+}
+
+/// Starting and ending.
+impl World {
+    /// A world with one data plane. `program` has all parts of gitdoor in it: the demo's.
+    pub async fn start(program: impl Into<PathBuf>) -> Self {
+        Self::builder(program).start().await
+    }
+
+    /// A world that differs from that.
+    pub fn builder(program: impl Into<PathBuf>) -> Builder {
+        Builder {
+            program: program.into(),
+            dataplanes: 1,
+            plain: false,
+            detached: false,
+            control_arguments: Vec::new(),
+            dataplane_arguments: Vec::new(),
+        }
+    }
+
+    async fn build(builder: Builder) -> Self {
+        let github = Github::start();
+        let folder = tempfile::Builder::new().prefix("gitdoor-").tempdir().expect("a folder");
+        for part in ["control", "dataplane", "clients"] {
+            fs::create_dir(folder.path().join(part)).expect("a folder");
+        }
+        let authority = Authority::new("gitdoor test");
+        let leaf = authority.localhost();
+        let files = [("ca.pem", authority.pem()), ("cert.pem", &leaf.certificate), ("key.pem", &leaf.key)];
+        for (name, text) in files {
+            fs::write(folder.path().join("dataplane").join(name), text).expect("a file");
+        }
+        let part = |name: &str, role| Part {
+            name: name.to_owned(),
+            program: builder.program.clone(),
+            role,
+            detached: builder.detached,
+        };
+        let flags = merge(control_flags(&github, folder.path()), &builder.control_arguments);
+        let control = Process::start(part("control", "__control"), flags).await;
+        let mut dataplanes = Vec::new();
+        for number in 0..builder.dataplanes {
+            let flags = dataplane_flags(&github, folder.path(), &control, builder.plain);
+            let flags = merge(flags, &builder.dataplane_arguments);
+            let name = format!("dataplane-{number}");
+            let mut dataplane = Process::start(part(&name, "__dataplane"), flags).await;
+            // A data plane that comes back does so where its clients know it.
+            dataplane.pin("--listen", "listen");
+            dataplanes.push(dataplane);
+        }
+        Self {
+            github,
+            folder,
+            authority,
+            plain: builder.plain,
+            control,
+            dataplanes,
+            clients: AtomicUsize::new(0),
+            transcript: Transcript::default(),
+            bearers: Mutex::default(),
+        }
+    }
+
+    /// Ends everything with SIGTERM and asserts that it ended well: status 0 for each part, no git left at the
+    /// upstream, and no secret in a line, a metric or a file.
+    pub async fn finish(mut self) {
+        self.scan_secrets().await;
+        for dataplane in &mut self.dataplanes {
+            dataplane.stop(STOP).await;
+        }
+        self.control.stop(STOP).await;
+        for _ in 0..100 {
+            if self.github.running_backends() == 0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(self.github.running_backends(), 0, "git still runs at the upstream");
+        self.scan_files_and_lines();
+    }
+}
+
+/// Its parts.
+impl World {
+    /// The control process.
+    pub fn control(&mut self) -> &mut Process {
+        &mut self.control
+    }
+
+    /// A data plane's process.
+    pub fn dataplane(&mut self, number: usize) -> &mut Process {
+        &mut self.dataplanes[number]
+    }
+
+    /// Where a data plane listens.
+    pub fn address(&self, number: usize) -> SocketAddr {
+        self.dataplanes[number].address("listen").parse().expect("an address")
+    }
+
+    /// The URL that clients of a data plane know.
+    pub fn url(&self, number: usize) -> String {
+        let scheme = if self.plain { "http" } else { "https" };
+        format!("{scheme}://localhost:{}", self.address(number).port())
+    }
+
+    /// Where control serves `Runs`, as `gitdoor --control` takes it.
+    pub fn runs_address(&self) -> String {
+        url_of(self.control.address("runs"))
+    }
+
+    /// A data plane, for requests by hand.
+    pub fn door(&self, number: usize) -> Door {
+        if self.plain {
+            Door::plain(self.address(number))
+        } else {
+            Door::tls(self.address(number), self.authority.pem())
+        }
+    }
+
+    /// The certificate that the data planes' clients trust: a PEM file.
+    pub fn ca_file(&self) -> PathBuf {
+        self.folder.path().join("dataplane/ca.pem")
+    }
+
+    /// The folder that holds everything but the stand-in's.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Every line that the parts printed so far, each after its part's name.
+    pub fn lines(&self) -> Vec<String> {
+        self.processes().flat_map(Process::lines).collect()
+    }
+
+    /// What each part's `/metrics` says, after the part's name.
+    pub async fn metrics(&self) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        for process in self.processes().filter(|process| process.is_running()) {
+            all.push((process.name().to_owned(), self.admin(process, "/metrics").await.text()));
+        }
+        all
+    }
+
+    /// Answers of a data plane's admin listener.
+    pub async fn dataplane_admin(&self, number: usize, path: &str) -> crate::raw::Response {
+        self.admin(&self.dataplanes[number], path).await
+    }
+
+    /// Answers of control's admin listener.
+    pub async fn control_admin(&self, path: &str) -> crate::raw::Response {
+        self.admin(&self.control, path).await
+    }
+
+    async fn admin(&self, process: &Process, path: &str) -> crate::raw::Response {
+        let address = process.address("admin").parse().expect("an address");
+        Door::plain(address).send(Request::get(path).header("Connection", "close")).await
+    }
+
+    fn processes(&self) -> impl Iterator<Item = &Process> {
+        std::iter::once(&self.control).chain(&self.dataplanes)
+    }
+}
+
+/// Its clients.
+impl World {
+    /// A git client of the first data plane that holds a run's bearer and nothing else, with a home of its own.
+    pub fn git(&self, run: &Run) -> Git {
+        self.git_at(0, &run.bearer)
+    }
+
+    /// A git client of any data plane with any password.
+    pub fn git_at(&self, number: usize, password: &str) -> Git {
+        let client = self.clients.fetch_add(1, Ordering::SeqCst);
+        let home = self.folder.path().join("clients").join(client.to_string());
+        Git::new(&home, &self.url(number), &self.ca_file(), password, self.transcript.clone())
+    }
+}
+
+impl Drop for World {
+    #[expect(clippy::print_stderr, reason = "a test that failed says what the parts said")]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.lines().iter().for_each(|line| eprintln!("{line}"));
+            for request in self.github.requests() {
+                let crate::github::Request { method, path, query, status, body_len, body_end, .. } = request;
+                eprintln!(
+                    "upstream: {method} {path}?{} {status:?}, {body_len} bytes, {body_end:?}",
+                    query.unwrap_or_default()
+                );
+            }
+        }
+    }
+}
+
+fn control_flags(github: &Github, folder: &Path) -> Vec<String> {
+    let home = folder.join("control");
+    vec![
+        format!("--runs-listen=unix:{}", home.join("runs.sock").display()),
+        format!("--gate-listen=unix:{}", home.join("gate.sock").display()),
+        "--admin-listen=127.0.0.1:0".to_owned(),
+        format!("--store=sqlite:{}", home.join("store.sqlite").display()),
+        format!("--github-app-id={APP_ID}"),
+        format!("--github-app-key={}", github.app_key_file().display()),
+        format!("--github-installation-id={INSTALLATION_ID}"),
+        format!("--github-api-url={}", github.api_url()),
+        format!("--github-ca={}", github.ca_file().display()),
+    ]
+}
+
+fn dataplane_flags(github: &Github, folder: &Path, control: &Process, plain: bool) -> Vec<String> {
+    let home = folder.join("dataplane");
+    let gate = url_of(control.address("gate"));
+    let mut flags = vec![
+        "--listen=127.0.0.1:0".to_owned(),
+        "--admin-listen=127.0.0.1:0".to_owned(),
+        "--public-host=localhost".to_owned(),
+        format!("--control={gate}"),
+        format!("--github-url={}", github.url()),
+        format!("--github-api-url={}", github.api_url()),
+        format!("--github-ca={}", github.ca_file().display()),
+    ];
+    if !plain {
+        flags.push(format!("--tls-cert={}", home.join("cert.pem").display()));
+        flags.push(format!("--tls-key={}", home.join("key.pem").display()));
+    }
+    flags
+}
+
+/// An address of a `ready` line as a client takes it.
+fn url_of(address: &str) -> String {
+    if address.starts_with("unix:") { address.to_owned() } else { format!("http://{address}") }
+}
+
+/// Flags of a test in place of those of the same name.
+fn merge(mut flags: Vec<String>, extra: &[String]) -> Vec<String> {
+    let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
+    flags.retain(|flag| !extra.iter().any(|other| name(other) == name(flag)));
+    flags.extend_from_slice(extra);
+    flags
+}

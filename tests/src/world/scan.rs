@@ -1,0 +1,116 @@
+//! The search for secrets where none may be: raw, base64 at any alignment, percent-encoded.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
+use super::World;
+use crate::git::CREDENTIAL_FILE;
+
+/// Characters of a secret that are searched for: enough to be no accident, few enough to find a cut one.
+const NEEDLE: usize = 32;
+/// Files above this size are packs of test data.
+const LARGEST: u64 = 8 << 20;
+
+/// One secret in all its spellings.
+#[derive(Clone)]
+pub struct Secret {
+    kind: &'static str,
+    spellings: Vec<String>,
+}
+
+impl Secret {
+    /// A secret of this kind, without a prefix that may be shown.
+    pub fn new(kind: &'static str, text: &str) -> Self {
+        let needle = text.get(..NEEDLE).unwrap_or(text);
+        let percent = needle.bytes().map(|byte| {
+            if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+        });
+        let mut spellings = vec![needle.to_owned(), percent.collect()];
+        for shift in 0..3 {
+            let shifted = [&vec![0_u8; shift], needle.as_bytes()].concat();
+            spellings.push(inner(&STANDARD_NO_PAD.encode(&shifted), shift));
+            spellings.push(inner(&URL_SAFE_NO_PAD.encode(&shifted), shift));
+        }
+        Self { kind, spellings }
+    }
+
+    /// Whether it is in here.
+    pub fn is_in(&self, text: &str) -> bool {
+        self.spellings.iter().any(|spelling| text.contains(spelling))
+    }
+}
+
+/// The characters of a base64 text that depend on nothing but the needle.
+fn inner(encoded: &str, shift: usize) -> String {
+    let skip = [0, 2, 3][shift];
+    encoded[skip..encoded.len() - 2].to_owned()
+}
+
+impl World {
+    /// Asserts that no line of a part, no metric, no answer to a client and no file holds a bearer's secret, an
+    /// installation token, a JWT or the App's key. The clients' own credential files are left out.
+    pub async fn scan_secrets(&self) {
+        let secrets = self.secrets();
+        for (part, text) in self.metrics().await {
+            assert_clean(&secrets, &format!("metrics of {part}"), &text);
+        }
+        self.scan_files_and_lines();
+    }
+
+    /// Every installation token, in all its spellings.
+    pub fn token_secrets(&self) -> Vec<Secret> {
+        self.github.tokens().iter().map(|token| Secret::new("installation token", &token.text[4..])).collect()
+    }
+
+    pub(crate) fn scan_files_and_lines(&self) {
+        let secrets = self.secrets();
+        self.lines().iter().for_each(|line| assert_clean(&secrets, "log line", line));
+        for (command, printed) in self.transcript.lock().unwrap().iter() {
+            assert_clean(&secrets, command, &String::from_utf8_lossy(printed));
+        }
+        for path in files(self.path()) {
+            let text = fs::read(&path).unwrap_or_default();
+            assert_clean(&secrets, &path.display().to_string(), &String::from_utf8_lossy(&text));
+        }
+    }
+
+    fn secrets(&self) -> Vec<Secret> {
+        let mut secrets = self.token_secrets();
+        let bearers = self.bearers.lock().unwrap();
+        secrets.extend(bearers.iter().map(|bearer| Secret::new("bearer", after_last_dot(bearer))));
+        let mints = self.github.mints();
+        let jwts = mints.iter().filter_map(|mint| mint.header("authorization"));
+        secrets.extend(jwts.map(|jwt| Secret::new("JWT of the App", after_last_dot(jwt))));
+        let key = fs::read_to_string(self.github.app_key_file()).expect("the App's key");
+        secrets.extend(key.lines().nth(3).map(|line| Secret::new("key of the App", line)));
+        secrets
+    }
+}
+
+/// The secret of a bearer, the signature of a JWT.
+fn after_last_dot(text: &str) -> &str {
+    text.rsplit('.').next().unwrap_or(text)
+}
+
+fn assert_clean(secrets: &[Secret], place: &str, text: &str) {
+    if let Some(secret) = secrets.iter().find(|secret| secret.is_in(text)) {
+        panic!("a secret, {}, is in: {place}", secret.kind);
+    }
+}
+
+/// All files below a folder but the clients' credentials.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let Ok(about) = entry.metadata() else { continue };
+        if about.is_dir() {
+            found.extend(files(&entry.path()));
+        } else if about.is_file() && about.len() <= LARGEST && entry.file_name() != CREDENTIAL_FILE {
+            found.push(entry.path());
+        }
+    }
+    found
+}
