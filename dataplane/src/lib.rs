@@ -1,1 +1,3 @@
-//! Placeholder.
+//! gitdoor's data plane.
+
+pub mod git;
