@@ -15,6 +15,9 @@ pub struct PackStart {
 }
 
 impl PackStart {
+    /// Bytes after which a pack is known for one.
+    pub const MAGIC_BYTES: usize = MAGIC.len();
+
     /// What may follow `section`.
     #[must_use]
     pub fn after(section: &Section) -> Self {
