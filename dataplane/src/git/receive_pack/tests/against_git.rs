@@ -1,10 +1,8 @@
 //! What `git receive-pack` would act on, the reader has read equally or refused.
 
 use super::*;
+use crate::git::real_git::git;
 use std::cell::Cell;
-use std::io::Write as _;
-use std::path::Path;
-use std::process::{Command as Process, Stdio};
 use tempfile::TempDir;
 
 /// The hook writes down what git would do, then refuses it.
@@ -59,32 +57,6 @@ impl Repository {
     fn refs(&self) -> String {
         String::from_utf8(git(self.directory.path(), &["for-each-ref", "--format=%(refname)"], b"")).unwrap()
     }
-}
-
-/// Standard output; git's exit status is not judged, since it refuses most of what it is given here.
-fn git(directory: &Path, arguments: &[&str], input: &[u8]) -> Vec<u8> {
-    let mut child = Process::new("git")
-        .args(arguments)
-        .current_dir(directory)
-        .env_clear()
-        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-        .env("HOME", "/nonexistent")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .envs([
-            ("GIT_AUTHOR_NAME", "a"),
-            ("GIT_AUTHOR_EMAIL", "a@example.org"),
-            ("GIT_AUTHOR_DATE", "1000000000 +0000"),
-        ])
-        .envs([("GIT_COMMITTER_NAME", "a"), ("GIT_COMMITTER_EMAIL", "a@example.org")])
-        .env("GIT_COMMITTER_DATE", "1000000000 +0000")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    // Git may die before it has read everything.
-    let _ = child.stdin.take().unwrap().write_all(input);
-    child.wait_with_output().unwrap().stdout
 }
 
 /// What the reader would have git do, as git gives it to a hook: a line a command.
