@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 /// Most bytes of report text that are kept: a push has some 700 commands at most, a line of them a few hundred bytes.
 const REPORT_BYTES: usize = 1024 * 1024;
-/// Most bytes of a reason that are kept.
-const REASON_BYTES: usize = 500;
+/// Most bytes of a reason that are kept: they go to the log and the ledger.
+const REASON_BYTES: usize = 1000;
 
 /// What upstream said of a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
