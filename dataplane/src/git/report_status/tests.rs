@@ -222,17 +222,18 @@ fn words_for_the_user_and_empty_packets_do_not_matter() {
 
 #[test]
 fn what_is_kept_of_a_report_is_bounded() {
-    let mut kept = Reader::new(false);
-    kept.push(b"000eunpack ok\n");
-    let reason = "r".repeat(60_000);
-    for n in 0..40 {
-        let mut line = Vec::new();
-        pktline::encode(&mut line, format!("ng refs/heads/{n} {reason}\n").as_bytes());
-        kept.push(&line);
+    let long = "r".repeat(60_000);
+    for (count, reason, is_kept) in [(17, &*long, true), (18, &*long, false), (6_000, "", true), (8_000, "", false)]
+    {
+        let names: Vec<String> = (0..count).map(|n| format!("refs/heads/{n}")).collect();
+        let lines: Vec<String> = names.iter().map(|name| format!("ng {name} {reason}\n")).collect();
+        let lines: Vec<&[u8]> =
+            [&b"unpack ok\n"[..]].into_iter().chain(lines.iter().map(String::as_bytes)).collect();
+        let mut reader = Reader::new(false);
+        reader.push(&packets(&lines));
+        let outcome = reader.finish(names.iter().map(String::as_bytes));
+        assert_eq!(matches!(outcome, Outcome::Refused(_)), is_kept, "{count}");
     }
-    kept.push(FLUSH);
-    let names: Vec<String> = (0..40).map(|n| format!("refs/heads/{n}")).collect();
-    assert_eq!(kept.finish(names.iter().map(String::as_bytes)), Outcome::Unreadable);
 }
 
 #[test]
