@@ -8,6 +8,9 @@ pub mod pktline;
 pub mod receive_pack;
 pub mod report_status;
 
+#[cfg(test)]
+mod real_git;
+
 /// What comes before and after the first `byte`.
 fn split_once(bytes: &[u8], byte: u8) -> Option<(&[u8], &[u8])> {
     let at = bytes.iter().position(|b| *b == byte)?;

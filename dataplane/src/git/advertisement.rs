@@ -25,7 +25,7 @@ pub enum Malformed {
     /// The first ref is not `<id> <ref>`, NUL, capabilities.
     #[error("the advertisement's first ref has no id, name and capabilities")]
     FirstRef,
-    /// The first ref ends above [`HEAD_BYTES`].
+    /// The first ref ends above 64 KiB.
     #[error("the advertisement's first ref does not end within 64 KiB")]
     TooLong,
     /// It ended before the first ref was complete.

@@ -7,8 +7,10 @@ use std::collections::HashMap;
 
 /// Most bytes of report text that are kept: a push has some 700 commands at most, a line of them a few hundred bytes.
 const REPORT_BYTES: usize = 1024 * 1024;
-/// Most bytes of a reason that are kept.
-const REASON_BYTES: usize = 500;
+/// What a line costs besides its text: many short lines must not take more memory than a few long ones.
+const LINE_BYTES: usize = 128;
+/// Most bytes of a reason that are kept: they go to the log and the ledger.
+const REASON_BYTES: usize = 1000;
 
 /// What upstream said of a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,7 +151,7 @@ struct Statuses {
 impl Statuses {
     /// None for a line that a report does not hold here.
     fn take(&mut self, line: &[u8]) -> Option<()> {
-        self.bytes += line.len();
+        self.bytes += line.len() + LINE_BYTES;
         if self.bytes > REPORT_BYTES {
             return None;
         }
