@@ -1,1 +1,63 @@
-//! Placeholder.
+//! `gitdoor`, the operator's command line: registers, rotates, revokes and shows runs over control's `Runs` service.
+//!
+//! What a command answers goes to standard output, everything else to standard error. A bearer is written once,
+//! to standard output, by the command that made it.
+
+mod answer;
+mod args;
+mod client;
+mod failure;
+mod output;
+mod run;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::args::{Args, Command, Shell};
+use crate::failure::Failure;
+
+/// Runs the program with these arguments, the program's name first, and says how it ended: 0 done, 1 refused or
+/// failed, 2 usage, 64 configuration that cannot be used.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args = match Args::try_parse_from(args) {
+        Ok(args) => args,
+        Err(usage) => return output::usage(&usage),
+    };
+    match perform(args.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => output::failure(&failure),
+    }
+}
+
+fn perform(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Run(args) => run::perform(*args),
+        Command::Completion { shell } => output::write(&completion(shell)),
+    }
+}
+
+fn completion(shell: Shell) -> Vec<u8> {
+    let mut script = Vec::new();
+    let shell = match shell {
+        Shell::Bash => clap_complete::Shell::Bash,
+        Shell::Zsh => clap_complete::Shell::Zsh,
+        Shell::Fish => clap_complete::Shell::Fish,
+    };
+    clap_complete::generate(shell, &mut Args::command(), "gitdoor", &mut script);
+    script
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_shell_gets_a_script_that_knows_the_commands() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let script = String::from_utf8(completion(shell)).unwrap();
+            assert!(script.contains("register") && script.contains("read-repository"), "{shell:?}");
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! The command line: flags, their environment variables, and the text of `--help`.
+//!
+//! What does not parse here is a usage error (exit code 2); whether a control can be used is for the client.
+
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use gitdoor_proto::{Pattern, RepositoryName, RunId};
+
+use crate::client::Endpoint;
+
+/// Shortest and longest budget that control gives, in seconds.
+const BUDGET_SECONDS: std::ops::RangeInclusive<u64> = 1..=24 * 60 * 60;
+
+const ABOUT: &str = "\
+The operator's command line of gitdoor, the git door for sandboxed runs.
+
+A run is a piece of work in a sandbox, and its bearer is the only git credential it holds. This program \
+registers a run and prints its bearer, gives a run a new bearer, ends a run, and shows what a run is bound to \
+and what it pushed. It speaks to gitdoor-control's Runs listener and holds nothing itself.";
+
+const AFTER: &str = "\
+Examples:
+  Register a run that may push to one repository, and keep its bearer:
+    gitdoor run register --run-id fix-1234 --identity write --repository acme/api > bearer
+
+  The same, but the run binds to the first repository that it pushes to:
+    gitdoor run register --run-id fix-1234 --identity write --branch 'agent/*' > bearer
+
+  What did it push, and what was refused?
+    gitdoor run show fix-1234
+
+  End it; once this returns, no push of the run can still complete:
+    gitdoor run revoke fix-1234
+
+Exit status:
+   0  done
+   1  refused, or failed; the reason is on standard error, with what to do
+   2  usage: an unknown flag, or a value that does not parse
+  64  configuration that parses but cannot be used, such as a --control that is not this machine
+
+Environment:
+  Each flag is also a variable, in capitals and with underscores: GITDOOR_CONTROL for --control, GITDOOR_BUDGET \
+for --budget. Where a flag may be repeated, the variable's values are separated by commas. A flag wins.";
+
+const RUN_AFTER: &str = "\
+Times are in UTC. With --json, standard output holds exactly one JSON object, times are RFC 3339, and what is \
+absent is null.";
+
+const REGISTER_AFTER: &str = "\
+Output:
+  The bearer, on a line of its own on standard output; a summary, on standard error. The bearer is shown this once \
+and is stored nowhere: when it is lost, `gitdoor run rotate` makes another.
+  With --json: run_id, bearer, expires_at, repository.
+
+Asking twice:
+  The same registration again, before the bearer's first use, makes a new bearer and kills the one before. After its \
+first use, or with other flags, it is refused.";
+
+const SHOW_AFTER: &str = "\
+Outcomes of a push:
+  open              allowed; its end is not known yet
+  done              the forge took every ref
+  refused           refused at the door; nothing was forwarded
+  refused-upstream  the forge refused at least one ref
+  interrupted       cut before its end
+  unknown           the data plane that carried it was lost
+
+With --json: run_id, identity, state (live, revoked, expired), repository, repository_id, default_branch, \
+expires_at, pushes.";
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(name = "gitdoor", version, about = "The operator's command line of gitdoor", long_about = ABOUT)]
+#[command(after_long_help = AFTER, max_term_width = 100)]
+pub(crate) struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Register, rotate, revoke and show runs
+    #[command(after_long_help = RUN_AFTER)]
+    Run(Box<RunArgs>),
+    /// Print a completion script for a shell
+    ///
+    /// For bash: `gitdoor completion bash > /etc/bash_completion.d/gitdoor`
+    Completion {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+/// The shells with a completion script.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Shell {
+    /// GNU bash.
+    Bash,
+    /// Z shell.
+    Zsh,
+    /// fish.
+    Fish,
+}
+
+/// What all commands about runs have in common.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// Where control's Runs listener is: http://HOST:PORT or unix:PATH
+    ///
+    /// May be repeated: the next one is asked when one cannot be reached, or says that it is unavailable. Plain
+    /// http:// is for this machine's loopback addresses alone.
+    #[arg(long, global = true, value_name = "URL|unix:PATH", env = "GITDOOR_CONTROL", hide_env_values = true)]
+    #[arg(value_parser = Endpoint::parse, value_delimiter = ',', default_value = "unix:/run/gitdoor/runs.sock")]
+    pub(crate) control: Vec<Endpoint>,
+
+    /// How long to wait for an answer; revoke waits 5 seconds more, for pushes to end
+    #[arg(long, global = true, value_name = "TIME", env = "GITDOOR_TIMEOUT", hide_env_values = true)]
+    #[arg(value_parser = timeout, default_value = "10s")]
+    pub(crate) timeout: Duration,
+
+    /// Print one JSON object
+    #[arg(long, global = true, env = "GITDOOR_JSON", hide_env_values = true)]
+    pub(crate) json: bool,
+
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: RunCommand,
+}
+
+/// The commands about runs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunCommand {
+    /// Register a run and print its bearer, the only time it is shown
+    #[command(after_long_help = REGISTER_AFTER)]
+    Register(Register),
+    /// Give a live run a new bearer; the old one dies at once
+    Rotate(Named),
+    /// End a run for good; returns once no push of it can still complete
+    Revoke(Named),
+    /// Show a run and its pushes, newest first
+    #[command(after_long_help = SHOW_AFTER)]
+    Show(Named),
+    /// List all runs
+    List,
+}
+
+/// A run that exists.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Named {
+    /// The run's id
+    #[arg(value_name = "RUN_ID", value_parser = RunId::parse)]
+    pub(crate) run_id: RunId,
+}
+
+/// What a run may be towards the forge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Identity {
+    /// No access at all: every request is refused
+    None,
+    /// Fetch, clone and API reads
+    Read,
+    /// What read may, and pushes to the non-default branches of one repository
+    Write,
+}
+
+/// A run to be.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Register {
+    /// The run's id: 1 to 64 of A-Z, a-z, 0-9, "_" and "-"
+    #[arg(long, value_name = "ID", env = "GITDOOR_RUN_ID", hide_env_values = true)]
+    #[arg(value_parser = RunId::parse)]
+    pub(crate) run_id: RunId,
+
+    /// What the run may be
+    #[arg(long, env = "GITDOOR_IDENTITY", hide_env_values = true)]
+    pub(crate) identity: Identity,
+
+    /// The one repository that a write run may push to
+    ///
+    /// Without it, the run binds to the first repository that it pushes to, for life.
+    #[arg(long, value_name = "OWNER/NAME", env = "GITDOOR_REPOSITORY", hide_env_values = true)]
+    #[arg(value_parser = RepositoryName::parse)]
+    pub(crate) repository: Option<RepositoryName>,
+
+    /// How long the run may take, 1s to 24h; its bearer lives five minutes longer
+    #[arg(long, value_name = "TIME", env = "GITDOOR_BUDGET", hide_env_values = true)]
+    #[arg(value_parser = budget, default_value = "45m")]
+    pub(crate) budget: Duration,
+
+    /// A branch, or a glob of branches, that the run may push; "*" stops at "/"
+    ///
+    /// May be repeated. Without it, any branch. The default branch is never among them.
+    #[arg(long = "branch", value_name = "GLOB", env = "GITDOOR_BRANCH", hide_env_values = true)]
+    #[arg(value_parser = Pattern::parse, value_delimiter = ',')]
+    pub(crate) branches: Vec<Pattern>,
+
+    /// The most refs in one push; without it, no limit of the run's own
+    #[arg(long, value_name = "N", env = "GITDOOR_MAX_REFS", hide_env_values = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_refs: Option<u32>,
+
+    /// Mint the run's write token without permission to change workflow files
+    #[arg(long, env = "GITDOOR_NO_WORKFLOWS", hide_env_values = true)]
+    pub(crate) no_workflows: bool,
+
+    /// A repository that the run may read; without it, all of the installation
+    ///
+    /// May be repeated.
+    #[arg(long = "read-repository", value_name = "OWNER/NAME", env = "GITDOOR_READ_REPOSITORY")]
+    #[arg(value_parser = RepositoryName::parse, value_delimiter = ',', hide_env_values = true)]
+    pub(crate) read_repositories: Vec<RepositoryName>,
+
+    /// API requests that the run may make at once before it has to wait; without it, 200
+    #[arg(long, value_name = "N", env = "GITDOOR_API_BURST", hide_env_values = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) api_burst: Option<u32>,
+
+    /// API requests a second that the run regains; without it, 2
+    #[arg(long, value_name = "N", env = "GITDOOR_API_RATE", hide_env_values = true)]
+    #[arg(value_parser = rate)]
+    pub(crate) api_rate: Option<f64>,
+}
+
+/// Text that is no value of its flag.
+#[derive(Debug, thiserror::Error)]
+enum InvalidValue {
+    #[error("{0}; write it like 45m, or 1h 30m")]
+    Duration(#[from] humantime::DurationError),
+    #[error("a budget is from 1s to 24h")]
+    Budget,
+    #[error("a timeout is more than 0s")]
+    Timeout,
+    #[error("a rate is a number above 0")]
+    Rate,
+}
+
+fn budget(text: &str) -> Result<Duration, InvalidValue> {
+    let budget = humantime::parse_duration(text)?;
+    let (least, most) = (Duration::from_secs(*BUDGET_SECONDS.start()), Duration::from_secs(*BUDGET_SECONDS.end()));
+    if (least..=most).contains(&budget) { Ok(budget) } else { Err(InvalidValue::Budget) }
+}
+
+fn timeout(text: &str) -> Result<Duration, InvalidValue> {
+    let timeout = humantime::parse_duration(text)?;
+    if timeout.is_zero() { Err(InvalidValue::Timeout) } else { Ok(timeout) }
+}
+
+fn rate(text: &str) -> Result<f64, InvalidValue> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate.is_finite() && rate > 0.0 => Ok(rate),
+        Ok(_) | Err(_) => Err(InvalidValue::Rate),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Box<RunArgs>, clap::Error> {
+        match Args::try_parse_from(line.split_ascii_whitespace())?.command {
+            Command::Run(args) => Ok(args),
+            Command::Completion { .. } => panic!("not a command about runs: {line}"),
+        }
+    }
+
+    fn register(line: &str) -> Register {
+        let RunCommand::Register(register) = parse(line).unwrap().command else {
+            panic!("no registration: {line}")
+        };
+        register
+    }
+
+    #[test]
+    fn the_declarations_agree_with_each_other() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_registration_has_the_promised_defaults() {
+        let run = register("gitdoor run register --run-id r1 --identity write");
+        assert_eq!((run.run_id.as_str(), run.identity), ("r1", Identity::Write));
+        assert_eq!(run.budget, Duration::from_mins(45));
+        assert!(run.repository.is_none() && run.branches.is_empty() && run.read_repositories.is_empty());
+        assert_eq!((run.max_refs, run.no_workflows, run.api_burst, run.api_rate), (None, false, None, None));
+    }
+
+    #[test]
+    fn a_registration_takes_every_flag() {
+        let run = register(
+            "gitdoor run register --run-id r1 --identity write --repository acme/api --budget 90m --branch agent/* \
+             --branch fix --max-refs 3 --no-workflows --read-repository a/b --read-repository c/d --api-burst 9 \
+             --api-rate 0.5",
+        );
+        assert_eq!(run.repository.unwrap().to_string(), "acme/api");
+        assert_eq!(run.budget, Duration::from_mins(90));
+        assert_eq!(run.branches.iter().map(Pattern::as_str).collect::<Vec<_>>(), ["agent/*", "fix"]);
+        assert_eq!(run.read_repositories.len(), 2);
+        assert_eq!((run.max_refs, run.no_workflows), (Some(3), true));
+        assert_eq!((run.api_burst, run.api_rate), (Some(9), Some(0.5)));
+    }
+
+    #[test]
+    fn the_common_flags_stand_before_or_after_the_command() {
+        for line in [
+            "gitdoor run --control unix:/a --control http://127.0.0.1:1 --timeout 3s --json show r1",
+            "gitdoor run show r1 --control unix:/a --control http://127.0.0.1:1 --timeout 3s --json",
+        ] {
+            let args = parse(line).unwrap();
+            let controls: Vec<_> = args.control.iter().map(ToString::to_string).collect();
+            assert_eq!(controls, ["unix:/a", "http://127.0.0.1:1"], "{line}");
+            assert_eq!((args.timeout, args.json), (Duration::from_secs(3), true), "{line}");
+        }
+        let args = parse("gitdoor run list").unwrap();
+        assert_eq!(args.control.first().unwrap().to_string(), "unix:/run/gitdoor/runs.sock");
+        assert_eq!(args.timeout, Duration::from_secs(10));
+    }
+
+    #[test]
+    fn a_value_that_does_not_parse_is_a_usage_error() {
+        for line in [
+            "gitdoor run register --identity write --run-id a.b",
+            "gitdoor run register --run-id r1 --identity admin",
+            "gitdoor run register --run-id r1 --identity write --repository acme",
+            "gitdoor run register --run-id r1 --identity write --budget soon",
+            "gitdoor run register --run-id r1 --identity write --budget 0s",
+            "gitdoor run register --run-id r1 --identity write --budget 25h",
+            "gitdoor run register --run-id r1 --identity write --branch refs/heads/a",
+            "gitdoor run register --run-id r1 --identity write --max-refs 0",
+            "gitdoor run register --run-id r1 --identity write --api-rate=-1",
+            "gitdoor run register --run-id r1 --identity write --api-rate NaN",
+            "gitdoor run register --run-id r1 --identity write --api-burst 0",
+            "gitdoor run list --control nowhere",
+            "gitdoor run list --control unix:",
+            "gitdoor run list --timeout 0s",
+            "gitdoor run show a/b",
+        ] {
+            let error = parse(line).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{line}: {error}");
+            assert!(
+                matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue),
+                "{line}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_missing_or_unknown_is_a_usage_error() {
+        for line in [
+            "gitdoor",
+            "gitdoor run",
+            "gitdoor run register --run-id r1",
+            "gitdoor run register --identity read",
+            "gitdoor run show",
+            "gitdoor run list r1",
+            "gitdoor run show r1 --repository a/b",
+        ] {
+            assert_eq!(Args::try_parse_from(line.split_ascii_whitespace()).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+
+    #[test]
+    fn each_flag_is_also_a_variable_of_its_name() {
+        fn check(command: &clap::Command) {
+            for arg in command.get_arguments() {
+                let Some(flag) = arg.get_long().filter(|flag| !["help", "version"].contains(flag)) else {
+                    continue;
+                };
+                let expected = format!("GITDOOR_{}", flag.to_uppercase().replace('-', "_"));
+                assert_eq!(arg.get_env().and_then(|name| name.to_str()), Some(expected.as_str()), "--{flag}");
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Args::command());
+    }
+}

@@ -1,0 +1,199 @@
+//! Refusals in the language of the client: git's report-status, git's ERR packet, git-lfs's JSON, or HTTP in words.
+//!
+//! git prints the text/plain body of a failed GET as `remote:` lines and no body of a failed POST at all, so a refused
+//! POST of a live run is a 200 in git's own terms. It is given after the request's body was read to its end: an
+//! earlier 200 makes git hang, lose the reason, or send raw pack bytes as new requests.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, Response, StatusCode, Version};
+use tokio::time::Instant;
+
+use crate::body::{Body, Drained, Inbound};
+use crate::git::receive_pack::Capabilities;
+use crate::git::{pktline, report_status};
+use crate::record::Record;
+use crate::refusal::Refusal;
+
+/// Names the reason of a refusal.
+pub const REASON: HeaderName = HeaderName::from_static("x-gitdoor-reason");
+/// Names the request, in every answer.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const LFS_JSON: HeaderValue = HeaderValue::from_static("application/vnd.git-lfs+json");
+const UPLOAD_PACK_RESULT: HeaderValue = HeaderValue::from_static("application/x-git-upload-pack-result");
+/// The media type of a receive-pack answer.
+pub const RECEIVE_PACK_RESULT: &str = "application/x-git-receive-pack-result";
+const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
+/// git sends a credential only to a server that asks like this, once.
+const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"gitdoor\"");
+/// Longest wait for the end of a refused body.
+const DRAIN_TIME: Duration = Duration::from_secs(60);
+
+/// What a client understands, known better as its request is read.
+pub enum Language {
+    /// HTTP with a text body.
+    Text,
+    /// git-lfs: JSON with a message.
+    Lfs,
+    /// A fetch: an ERR packet.
+    Fetch,
+    /// A push whose commands were read: a report.
+    Push {
+        /// What the client asked for.
+        capabilities: Capabilities,
+        /// The refs that it named, in order.
+        refs: Vec<Bytes>,
+    },
+}
+
+/// What is left of a refused exchange: everything that an answer is made from.
+pub struct Refused {
+    /// Why.
+    pub refusal: Refusal,
+    /// In which language.
+    pub language: Language,
+    /// The rest of the request's body.
+    pub inbound: Inbound,
+    /// The request's record.
+    pub record: Record,
+    /// The request's HTTP version.
+    pub version: Version,
+}
+
+/// Answers a refused request. `most` bounds the bytes of its body that are waited for.
+pub async fn refuse(refused: Refused, most: u64) -> Response<Body> {
+    let Refused { refusal, language, inbound, record, version } = refused;
+    record.refused(refusal.code());
+    let said = match language {
+        Language::Push { capabilities, refs } if !refusal.is_before_policy() => {
+            after_drain(&refusal, inbound, most, || report(&refusal, &capabilities, &refs)).await
+        }
+        Language::Fetch if !refusal.is_before_policy() => {
+            after_drain(&refusal, inbound, most, || error_packet(&refusal, &record)).await
+        }
+        Language::Text | Language::Push { .. } if matches!(refusal, Refusal::Malformed(_) | Refusal::Gzip) => {
+            after_drain(&refusal, inbound, most, || text(&refusal, &record)).await
+        }
+        Language::Lfs => drain_behind(inbound, most, json(&refusal, &record)),
+        Language::Text | Language::Fetch | Language::Push { .. } => {
+            drain_behind(inbound, most, text(&refusal, &record))
+        }
+    };
+    said.response(&refusal, record, version)
+}
+
+/// An answer's status, type and body, and whether the connection can go on after it.
+struct Said {
+    status: StatusCode,
+    media: HeaderValue,
+    body: Bytes,
+    closes: bool,
+}
+
+impl Said {
+    fn response(self, refusal: &Refusal, record: Record, version: Version) -> Response<Body> {
+        record.status(self.status);
+        let id = HeaderValue::from_str(record.id());
+        let mut response = Response::new(Body::full(self.body, record));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, self.media);
+        headers.insert(CACHE_CONTROL, NO_CACHE);
+        headers.insert(REASON, HeaderValue::from_static(refusal.code()));
+        if let Ok(id) = id {
+            headers.insert(REQUEST_ID, id);
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, CHALLENGE);
+        }
+        if let Refusal::Method(allowed) = refusal {
+            headers.insert(ALLOW, HeaderValue::from_static(allowed));
+        }
+        if let Some(time) = refusal.retry_after() {
+            headers.insert(RETRY_AFTER, time.as_secs().max(1).into());
+        }
+        if self.closes && version < Version::HTTP_2 {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+/// Waits for the body's end, then answers; where that does not come within the bounds, with a bare status.
+async fn after_drain(refusal: &Refusal, mut inbound: Inbound, most: u64, say: impl FnOnce() -> Said) -> Said {
+    let bare = |cut: &Refusal| Said {
+        status: cut.status(),
+        media: TEXT,
+        body: format!("gitdoor: {refusal}; {cut}\n").into(),
+        closes: true,
+    };
+    match inbound.drain(most, Instant::now() + DRAIN_TIME).await {
+        Drained::Whole => say(),
+        Drained::TooLong => bare(&Refusal::DrainTooLong),
+        Drained::TooSlow | Drained::Left => bare(&Refusal::DrainTooSlow),
+    }
+}
+
+/// Answers at once, while the body is still read and thrown away: a close on unread bytes would reset the connection
+/// and could lose the answer.
+fn drain_behind(mut inbound: Inbound, most: u64, said: Said) -> Said {
+    tokio::spawn(async move { inbound.drain(most, Instant::now() + DRAIN_TIME).await });
+    said
+}
+
+fn text(refusal: &Refusal, record: &Record) -> Said {
+    let body = format!("gitdoor: {refusal}\ngitdoor: request {}\n", record.id());
+    Said { status: refusal.status(), media: TEXT, body: body.into(), closes: false }
+}
+
+fn json(refusal: &Refusal, record: &Record) -> Said {
+    // The words are the door's own; what control adds is free of control characters.
+    let message = refusal.to_string().replace('\\', "\\\\").replace('"', "\\\"");
+    let body = format!("{{\"message\":\"gitdoor: {message}\",\"request_id\":\"{}\"}}\n", record.id());
+    Said { status: refusal.status(), media: LFS_JSON, body: body.into(), closes: false }
+}
+
+fn error_packet(refusal: &Refusal, record: &Record) -> Said {
+    let mut body = BytesMut::new();
+    let words = format!("ERR gitdoor: {refusal} (request {})", record.id());
+    pktline::encode(&mut body, words.as_bytes());
+    Said { status: StatusCode::OK, media: UPLOAD_PACK_RESULT, body: body.freeze(), closes: false }
+}
+
+fn report(refusal: &Refusal, capabilities: &Capabilities, refs: &[Bytes]) -> Said {
+    match report_body(refusal, capabilities, refs) {
+        Some(body) => {
+            let media = HeaderValue::from_static(RECEIVE_PACK_RESULT);
+            Said { status: StatusCode::OK, media, body, closes: false }
+        }
+        // Nothing can be reported to a client that asked for no report, and a bare flush would read as success.
+        None => Said {
+            status: StatusCode::FORBIDDEN,
+            media: TEXT,
+            body: format!("gitdoor: {refusal}\n").into(),
+            closes: false,
+        },
+    }
+}
+
+/// The report that refuses a push, each ref with its reason; none where the client asked for no report.
+#[must_use]
+pub fn report_body(refusal: &Refusal, capabilities: &Capabilities, refs: &[Bytes]) -> Option<Bytes> {
+    let message = refusal.to_string();
+    let hint = format!("gitdoor: {message}");
+    let judged = match refusal {
+        Refusal::Denied(denial) if denial.refs.len() == refs.len() => Some(&denial.refs),
+        _ => None,
+    };
+    let reasons: Vec<&str> = match judged {
+        Some(verdicts) => verdicts.iter().map(|(_, words)| words.as_str()).collect(),
+        None => refs.iter().map(|_| message.as_str()).collect(),
+    };
+    let lines: Vec<(&[u8], &str)> = refs.iter().map(Bytes::as_ref).zip(reasons).collect();
+    let hints: &[&str] = if judged.is_some() { &[hint.as_str()] } else { &[] };
+    report_status::refusal(capabilities, &lines, hints)
+}

@@ -1,0 +1,9 @@
+//! Bodies: what comes in from a client, what goes up, what comes back. All of them stream; none is held whole.
+
+mod inbound;
+mod outbound;
+mod relay;
+
+pub use inbound::{BodyError, Coding, Drained, Inbound};
+pub use outbound::{Body, Outbound};
+pub use relay::{Relay, RelayLimits};

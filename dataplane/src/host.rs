@@ -1,0 +1,108 @@
+//! The names that the door answers to: a request for any other host is misdirected (421).
+
+use std::str::FromStr;
+
+use http::Request;
+
+use crate::headers;
+use crate::refusal::Refusal;
+
+/// The public names, each with the ports that it is asked for under.
+#[derive(Debug, Clone)]
+pub struct PublicHosts {
+    hosts: Vec<PublicHost>,
+    /// The scheme's default port, and the port that is served.
+    ports: Vec<u16>,
+}
+
+/// `NAME` or `NAME:PORT`. Without a port the scheme's default and the port that is served are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicHost {
+    name: String,
+    port: Option<u16>,
+}
+
+/// Text that is no public host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a public host is NAME or NAME:PORT, as clients write it in a URL")]
+pub struct InvalidHost;
+
+impl FromStr for PublicHost {
+    type Err = InvalidHost;
+
+    fn from_str(text: &str) -> Result<Self, InvalidHost> {
+        let (name, port) = split(text).ok_or(InvalidHost)?;
+        let legal = |b: u8| b.is_ascii_alphanumeric() || b".-_[]:".contains(&b);
+        if name.is_empty() || !name.bytes().all(legal) {
+            return Err(InvalidHost);
+        }
+        Ok(Self { name: name.to_ascii_lowercase(), port })
+    }
+}
+
+/// Splits a port off; an IPv6 address in brackets has colons of its own.
+fn split(text: &str) -> Option<(&str, Option<u16>)> {
+    match text.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => {
+            let digits = port.bytes().all(|b| b.is_ascii_digit());
+            (digits && (!name.contains(':') || name.ends_with(']'))).then_some((name, Some(port.parse().ok()?)))
+        }
+        Some(_) | None => Some((text, None)),
+    }
+}
+
+impl PublicHosts {
+    /// The names of a listener: `tls` tells the default port, `served` is the port that it bound.
+    #[must_use]
+    pub fn new(hosts: Vec<PublicHost>, tls: bool, served: Option<u16>) -> Self {
+        let default = if tls { 443 } else { 80 };
+        Self { hosts, ports: [default].into_iter().chain(served).collect() }
+    }
+
+    /// Checks that a request is for this door.
+    pub fn check<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
+        let asked = headers::host(request).and_then(split).ok_or(Refusal::Host)?;
+        if self.hosts.iter().any(|host| self.is(host, asked)) { Ok(()) } else { Err(Refusal::Host) }
+    }
+
+    fn is(&self, host: &PublicHost, (name, port): (&str, Option<u16>)) -> bool {
+        let default = self.ports.first().copied();
+        let asked = port.or(default);
+        let meant = match host.port {
+            Some(port) => asked == Some(port),
+            None => asked.is_some_and(|port| self.ports.contains(&port)),
+        };
+        meant && host.name.eq_ignore_ascii_case(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(public: &str, host: &str) -> bool {
+        let hosts = PublicHosts::new(vec![public.parse().unwrap()], true, Some(8443));
+        let request = Request::builder().uri("/").header("host", host).body(()).unwrap();
+        hosts.check(&request).is_ok()
+    }
+
+    #[test]
+    fn a_host_compares_without_case_and_without_its_default_port() {
+        for host in ["git.door.test", "GIT.door.TEST", "git.door.test:443", "git.door.test:8443"] {
+            assert!(asked("Git.Door.test", host), "{host}");
+        }
+        assert!(asked("git.door.test:9000", "git.door.test:9000"));
+        assert!(asked("[::1]", "[::1]:8443"));
+    }
+
+    #[test]
+    fn any_other_host_is_misdirected() {
+        for host in ["door.test", "git.door.test.evil", "git.door.test:80", "git.door.test:", "a@git.door.test", ""]
+        {
+            assert!(!asked("git.door.test", host), "{host}");
+        }
+        assert!(!asked("git.door.test:9000", "git.door.test"));
+        assert!("a b".parse::<PublicHost>().is_err());
+        assert!("a:b".parse::<PublicHost>().is_err());
+    }
+}

@@ -1,0 +1,121 @@
+//! What a request wants, read from its route and, for a push, from a bounded prefix of its body.
+//!
+//! Nothing is decided here. A push that breaks a rule of the format is an intent too: whether its bearer is good comes
+//! first, and is control's to say.
+
+use bytes::{Bytes, BytesMut};
+use gitdoor_proto::{RepositoryName, v1};
+use v1::authorize_request::Intent as Question;
+
+use crate::body::Inbound;
+use crate::git::receive_pack::{Malformed, PackStart, Section, SectionReader};
+use crate::refusal::Refusal;
+use crate::route::{Route, Service};
+
+/// What a request wants.
+pub enum Intent {
+    /// A service's advertisement.
+    Discover(Service, RepositoryName),
+    /// A fetch or a clone.
+    Fetch(RepositoryName),
+    /// A push without commands: may I push? The bytes are the whole body.
+    Probe(RepositoryName, Bytes),
+    /// A push.
+    Push(Push),
+    /// Nothing that is served; the reason is told to a good bearer only.
+    Unserved(Refusal),
+}
+
+/// A push whose commands were read.
+pub struct Push {
+    /// Where to, as the client spelled it.
+    pub repository: RepositoryName,
+    /// Its command section.
+    pub section: Section,
+    /// Every byte that was read: the section and the beginning of the pack. They go up first, unchanged.
+    pub first: Bytes,
+}
+
+impl Intent {
+    /// Reads what a request wants.
+    pub async fn read(route: Route, inbound: &mut Inbound) -> Result<Self, Refusal> {
+        match route {
+            Route::Discovery(service, repository) => Ok(Self::Discover(service, repository)),
+            Route::Rpc(Service::UploadPack, repository) => Ok(Self::Fetch(repository)),
+            Route::Rpc(Service::ReceivePack, repository) => match read_push(repository, inbound).await {
+                Err(broken @ (Refusal::Malformed(_) | Refusal::Gzip)) => Ok(Self::Unserved(broken)),
+                other => other,
+            },
+            Route::LfsLocks => Ok(Self::Unserved(Refusal::LfsLocks)),
+            Route::Lfs => Ok(Self::Unserved(Refusal::Lfs)),
+        }
+    }
+
+    /// The question that it puts to control.
+    #[must_use]
+    pub fn question(&self) -> Question {
+        match self {
+            Self::Discover(Service::UploadPack, repository) | Self::Fetch(repository) => {
+                Question::Fetch(v1::Fetch { repository: repository.to_string() })
+            }
+            Self::Discover(Service::ReceivePack, repository) => discovery(repository, false),
+            Self::Probe(repository, _) => Question::Probe(v1::Probe { repository: repository.to_string() }),
+            Self::Push(push) => push.question(),
+            Self::Unserved(_) => Question::Verify(v1::Verify {}),
+        }
+    }
+}
+
+/// The question of a push discovery; `redirected` when the forge led from the client's name to this one.
+#[must_use]
+pub fn discovery(repository: &RepositoryName, redirected: bool) -> Question {
+    Question::PushDiscovery(v1::PushDiscovery { repository: repository.to_string(), redirected })
+}
+
+impl Push {
+    fn question(&self) -> Question {
+        let command = |command: &crate::git::receive_pack::Command| v1::PushCommand {
+            old_oid: command.old.as_str().to_owned(),
+            new_oid: command.new.as_str().to_owned(),
+            ref_name: command.ref_name.to_vec(),
+        };
+        Question::Push(v1::PushIntent {
+            repository: self.repository.to_string(),
+            commands: self.section.commands.iter().map(command).collect(),
+        })
+    }
+}
+
+/// Reads the command section, and on until it is clear that what follows may follow.
+async fn read_push(repository: RepositoryName, inbound: &mut Inbound) -> Result<Intent, Refusal> {
+    let mut reader = SectionReader::new();
+    let section = loop {
+        let Some(bytes) = inbound.next().await? else {
+            // The section was not whole, so this is a refusal.
+            return Err(reader.finish().err().unwrap_or(Malformed::Truncated).into());
+        };
+        if let Some(section) = reader.push(&bytes)? {
+            break section;
+        }
+    };
+    let read = reader.into_bytes();
+    let mut pack = PackStart::after(&section);
+    let mut after = read.len().saturating_sub(section.length);
+    pack.push(read.get(section.length..).unwrap_or_default())?;
+    let mut first = BytesMut::from(read.as_ref());
+    let ends_here = section.is_probe() || section.deletes_only();
+    while ends_here || after < PackStart::MAGIC_BYTES {
+        let Some(bytes) = inbound.next().await? else {
+            pack.finish()?;
+            break;
+        };
+        pack.push(&bytes)?;
+        after += bytes.len();
+        first.extend_from_slice(&bytes);
+    }
+    let first = first.freeze();
+    if section.is_probe() {
+        return Ok(Intent::Probe(repository, first));
+    }
+    Ok(Intent::Push(Push { repository, section, first }))
+}

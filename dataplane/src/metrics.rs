@@ -1,0 +1,139 @@
+//! The data plane's metrics: names, descriptions and the one place where a finished request is counted.
+//!
+//! Labels come from closed enums; a run, a repository or a ref is never one.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+
+use crate::record::Interruption;
+
+const REQUESTS: &str = "gitdoor_dataplane_requests_total";
+const REFUSALS: &str = "gitdoor_dataplane_refusals_total";
+const INTERRUPTIONS: &str = "gitdoor_dataplane_interruptions_total";
+const PUSHES: &str = "gitdoor_dataplane_pushes_total";
+const DRAINED: &str = "gitdoor_dataplane_drained_bytes_total";
+const STREAMS: &str = "gitdoor_dataplane_streams";
+const REQUEST_BYTES: &str = "gitdoor_dataplane_request_body_bytes";
+const RESPONSE_BYTES: &str = "gitdoor_dataplane_response_body_bytes";
+const DURATION: &str = "gitdoor_dataplane_request_seconds";
+const GATE: &str = "gitdoor_dataplane_gate_seconds";
+const FIRST_BYTE: &str = "gitdoor_dataplane_upstream_first_byte_seconds";
+
+/// 1 KiB to 4 GiB: a platform's ceiling for request bodies lies somewhere in it.
+const SIZES: &[f64] = &[
+    1024.0,
+    4096.0,
+    16384.0,
+    65_536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+    33_554_432.0,
+    67_108_864.0,
+    104_857_600.0,
+    134_217_728.0,
+    268_435_456.0,
+    536_870_912.0,
+    1_073_741_824.0,
+    2_147_483_648.0,
+    4_294_967_296.0,
+];
+/// A millisecond to ten minutes.
+const TIMES: &[f64] = &[0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 180.0, 600.0];
+/// A question to control costs tens of microseconds; its deadline is two seconds.
+const GATE_TIMES: &[f64] = &[0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 2.0];
+
+/// Installs the recorder of this process.
+pub fn install() -> Result<PrometheusHandle, BuildError> {
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_body_bytes".into()), SIZES)?
+        .set_buckets_for_metric(Matcher::Full(GATE.into()), GATE_TIMES)?
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), TIMES)?
+        .install_recorder()?;
+    describe();
+    Ok(handle)
+}
+
+fn describe() {
+    describe_counter!(REQUESTS, "Requests that ended, by route and the status that the client got");
+    describe_counter!(REFUSALS, "Requests that the door refused, by route and reason");
+    describe_counter!(INTERRUPTIONS, "Requests that broke after their head, by route and kind");
+    describe_counter!(PUSHES, "Pushes that were let through, by what the upstream made of them");
+    describe_counter!(DRAINED, Unit::Bytes, "Bytes of refused requests that were read and thrown away");
+    describe_gauge!(STREAMS, "Requests under way");
+    describe_histogram!(REQUEST_BYTES, Unit::Bytes, "Size of request bodies, decoded, by route");
+    describe_histogram!(RESPONSE_BYTES, Unit::Bytes, "Size of answer bodies, by route");
+    describe_histogram!(DURATION, Unit::Seconds, "Time from a request's head to the end of its answer, by route");
+    describe_histogram!(GATE, Unit::Seconds, "Time that control took to answer a request's question");
+    describe_histogram!(
+        FIRST_BYTE,
+        Unit::Seconds,
+        "Time from a request's head to the head of the upstream's answer"
+    );
+}
+
+/// Adds to the requests under way.
+pub fn streams(change: f64) {
+    gauge!(STREAMS).increment(change);
+}
+
+/// A finished request's facts.
+pub struct Request {
+    /// The route's label.
+    pub route: &'static str,
+    /// The client's status; none: it left before.
+    pub status: Option<StatusCode>,
+    /// Why the door refused.
+    pub reason: Option<&'static str>,
+    /// What broke.
+    pub interruption: Option<Interruption>,
+    /// What the upstream made of a push.
+    pub outcome: Option<&'static str>,
+    /// Of the request's body, decoded.
+    pub request_bytes: u64,
+    /// Of the answer's body.
+    pub response_bytes: u64,
+    /// Thrown away.
+    pub drained_bytes: u64,
+    /// From head to end.
+    pub elapsed: Duration,
+    /// In control.
+    pub gate: Option<Duration>,
+    /// To the upstream's head.
+    pub upstream_first_byte: Option<Duration>,
+}
+
+/// Counts a finished request.
+pub fn request(request: &Request) {
+    let route = request.route;
+    let status = request.status.map_or_else(|| "none".to_owned(), |status| status.as_str().to_owned());
+    counter!(REQUESTS, "route" => route, "status" => status).increment(1);
+    if let Some(reason) = request.reason {
+        counter!(REFUSALS, "route" => route, "reason" => reason).increment(1);
+    }
+    if let Some(interruption) = request.interruption {
+        counter!(INTERRUPTIONS, "route" => route, "kind" => interruption.as_str()).increment(1);
+    }
+    if let Some(outcome) = request.outcome {
+        counter!(PUSHES, "outcome" => outcome).increment(1);
+    }
+    counter!(DRAINED).increment(request.drained_bytes);
+    histogram!(REQUEST_BYTES, "route" => route).record(as_f64(request.request_bytes));
+    histogram!(RESPONSE_BYTES, "route" => route).record(as_f64(request.response_bytes));
+    histogram!(DURATION, "route" => route).record(request.elapsed);
+    if let Some(gate) = request.gate {
+        histogram!(GATE).record(gate);
+    }
+    if let Some(first_byte) = request.upstream_first_byte {
+        histogram!(FIRST_BYTE, "route" => route).record(first_byte);
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a histogram's sum may round above 2^53 bytes")]
+fn as_f64(bytes: u64) -> f64 {
+    bytes as f64
+}

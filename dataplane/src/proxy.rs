@@ -1,0 +1,169 @@
+//! The walk of a request, from its head to the head of its answer.
+
+mod discovery;
+mod fetch;
+mod push;
+
+use std::sync::Arc;
+
+use gitdoor_proto::permit::Grant;
+use gitdoor_proto::{Permit, RepositoryName, Token};
+use http::request::Parts;
+use http::{HeaderValue, Request, Response};
+use hyper::body::Incoming;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use crate::answer::{self, Language, REQUEST_ID, Refused};
+use crate::body::{Body, Inbound, RelayLimits};
+use crate::credential;
+use crate::gate::{Gate, GateError, Guard};
+use crate::headers;
+use crate::host::PublicHosts;
+use crate::intent::Intent;
+use crate::record::Record;
+use crate::refusal::Refusal;
+use crate::route::Route;
+use crate::upstream::Upstream;
+
+/// Bounds of a push.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Most bytes of a push, decoded.
+    pub push_bytes: u64,
+    /// Most bytes of a refused request that are waited for.
+    pub drain_bytes: u64,
+}
+
+/// What one runtime serves requests with.
+pub struct Proxy {
+    /// The names that this door answers to.
+    pub hosts: PublicHosts,
+    /// The way to control.
+    pub gate: Gate,
+    /// The way to the forge.
+    pub upstream: Arc<Upstream>,
+    /// Bounds of a push.
+    pub limits: Limits,
+    /// Pushes that outlive their request, for the drain to wait for.
+    pub tasks: TaskTracker,
+}
+
+/// One request on its walk.
+struct Exchange {
+    head: Parts,
+    inbound: Inbound,
+    language: Language,
+    record: Record,
+    /// The run's entry among the streams. It is made before control is asked, so that a revocation finds it.
+    guard: Option<Guard>,
+}
+
+impl Proxy {
+    /// Answers one request.
+    pub async fn serve(&self, request: Request<Incoming>) -> Response<Body> {
+        let client_id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+        let record = Record::open(request.method(), client_id);
+        let framing = headers::check_framing(&request);
+        let host = self.hosts.check(&request);
+        let (head, incoming) = request.into_parts();
+        let inbound = Inbound::new(incoming, self.upstream.config().idle_timeout, record.clone());
+        let version = head.version;
+        let mut exchange = Exchange { head, inbound, language: Language::Text, record, guard: None };
+        let entered = framing.map_err(Refusal::from).and(host);
+        let walked = match entered {
+            Ok(()) => self.walk(&mut exchange).await,
+            Err(refusal) => Err(refusal),
+        };
+        match walked {
+            Ok(answer) => answer,
+            Err(refusal) => {
+                let Exchange { inbound, language, record, .. } = exchange;
+                let refused = Refused { refusal, language, inbound, record, version };
+                answer::refuse(refused, self.limits.drain_bytes).await
+            }
+        }
+    }
+
+    /// The walk: route, credential, intent, authorize, forward. The framing and the host were checked before.
+    async fn walk(&self, exchange: &mut Exchange) -> Result<Response<Body>, Refusal> {
+        let route = Route::of(&exchange.head.method, &exchange.head.uri)?;
+        exchange.route(&route);
+        let bearer = credential::bearer(&exchange.head.headers)?;
+        exchange.run(self.gate.streams().enter(bearer.run_id()), bearer.run_id());
+        let intent = exchange.intent(route).await?;
+        let (permit, asked) = self.gate.authorize(&bearer, exchange.record.id(), intent.question()).await?;
+        exchange.record.gate(asked.elapsed());
+        match intent {
+            Intent::Unserved(refusal) => Err(refusal),
+            Intent::Discover(service, name) => self.discover(exchange, &bearer, permit, service, name).await,
+            Intent::Fetch(_) => self.fetch(exchange, permit).await,
+            Intent::Probe(_, body) => self.probe(exchange, permit, body).await,
+            Intent::Push(push) => self.push(exchange, permit, asked, push).await,
+        }
+    }
+}
+
+impl Exchange {
+    fn route(&mut self, route: &Route) {
+        self.record.route(route);
+        if matches!(route, Route::Lfs | Route::LfsLocks) {
+            self.language = Language::Lfs;
+        }
+    }
+
+    fn run(&mut self, guard: Guard, run: &gitdoor_proto::RunId) {
+        self.record.run(run);
+        self.guard = Some(guard);
+    }
+
+    /// Reads what the request wants, and with it the language of its refusals.
+    async fn intent(&mut self, route: Route) -> Result<Intent, Refusal> {
+        let is_push = matches!(route, Route::Rpc(crate::route::Service::ReceivePack, _));
+        if is_push {
+            self.inbound.decode(&self.head.headers)?;
+        }
+        let intent = Intent::read(route, &mut self.inbound).await?;
+        match &intent {
+            Intent::Fetch(_) => self.language = Language::Fetch,
+            Intent::Push(push) => {
+                let section = &push.section;
+                self.record.push(&section.commands, &section.capabilities);
+                self.language = Language::Push {
+                    capabilities: section.capabilities.clone(),
+                    refs: section.commands.iter().map(|command| command.ref_name.clone()).collect(),
+                };
+            }
+            Intent::Discover(..) | Intent::Probe(..) | Intent::Unserved(_) => {}
+        }
+        Ok(intent)
+    }
+
+    /// What ends this request's stream. The guard is used up: there is one stream a request.
+    fn relay_limits(&mut self, permit: &Permit, upstream: &Upstream) -> Result<RelayLimits, Refusal> {
+        Ok(RelayLimits {
+            guard: self.guard.take().ok_or(GateError::Unreadable)?,
+            expires: Instant::now() + permit.remaining(),
+            idle: upstream.config().idle_timeout,
+        })
+    }
+
+    /// The answer's head: the forge's headers that may pass, and the request id.
+    fn respond(&self, forge: &http::HeaderMap, body: Body) -> Response<Body> {
+        let mut response = Response::new(body);
+        *response.headers_mut() = headers::downward(forge);
+        if let Ok(id) = HeaderValue::from_str(self.record.id()) {
+            response.headers_mut().insert(REQUEST_ID, id);
+        }
+        self.record.status(response.status());
+        response
+    }
+}
+
+/// What a permit grants to forward: without it nothing goes up.
+fn forwardable(permit: &Permit) -> Result<(&RepositoryName, &Token), Refusal> {
+    match permit.grant() {
+        Grant::Forward { repository, token, .. } => Ok((repository, token)),
+        Grant::Verified => Err(GateError::Unreadable.into()),
+    }
+}

@@ -1,0 +1,173 @@
+//! Discovery: the advertisement of a service. A first push discovery that the forge confirms binds the run.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use gitdoor_proto::permit::Grant;
+use gitdoor_proto::{Bearer, Permit, RepositoryName};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use tokio::time::{sleep, timeout};
+
+use super::{Exchange, Proxy, forwardable};
+use crate::body::{Body, Outbound, Relay};
+use crate::git::advertisement::Rewriter;
+use crate::intent;
+use crate::refusal::Refusal;
+use crate::route::Service;
+use crate::upstream::{GitRequest, UpstreamError, is_redirect};
+
+/// A token this young may not have reached every replica of the forge.
+const YOUNG: Duration = Duration::from_secs(30);
+/// Time for it to do so.
+const REPLICATION: Duration = Duration::from_secs(1);
+
+impl Proxy {
+    /// Asks the forge for an advertisement and passes it on.
+    pub(super) async fn discover(
+        &self,
+        exchange: &mut Exchange,
+        bearer: &Bearer,
+        permit: Permit,
+        service: Service,
+        asked: RepositoryName,
+    ) -> Result<Response<Body>, Refusal> {
+        let (repository, _) = forwardable(&permit)?;
+        let (answer, moved) = self.ask(exchange, &permit, service, repository, None).await?;
+        let (permit, answer) = match moved {
+            None => (permit, answer),
+            Some(name) => {
+                tracing::info!(request_id = exchange.record.id(), from = %asked, to = %name, "renamed repository");
+                self.discover_renamed(exchange, bearer, permit, service, &name).await?
+            }
+        };
+        expect(&answer, service, "advertisement")?;
+        match service {
+            Service::UploadPack => self.relay(exchange, &permit, answer),
+            Service::ReceivePack => self.advertise(exchange, &permit, answer).await,
+        }
+    }
+
+    /// Follows a rename, one hop: a push is judged again under the new name.
+    async fn discover_renamed(
+        &self,
+        exchange: &Exchange,
+        bearer: &Bearer,
+        permit: Permit,
+        service: Service,
+        name: &RepositoryName,
+    ) -> Result<(Permit, Response<Incoming>), Refusal> {
+        let permit = match service {
+            Service::UploadPack => permit,
+            Service::ReceivePack => {
+                let question = intent::discovery(name, true);
+                self.gate.authorize(bearer, exchange.record.id(), question).await?.0
+            }
+        };
+        match self.ask(exchange, &permit, service, name, None).await? {
+            (answer, None) => Ok((permit, answer)),
+            (_, Some(_)) => Err(UpstreamError::Redirect.into()),
+        }
+    }
+
+    /// Sends what may be sent again (a discovery, or a fetch whose whole body is held) and returns the answer, or the
+    /// name that the forge has for the repository now.
+    pub(super) async fn ask(
+        &self,
+        exchange: &Exchange,
+        permit: &Permit,
+        service: Service,
+        repository: &RepositoryName,
+        body: Option<Bytes>,
+    ) -> Result<(Response<Incoming>, Option<RepositoryName>), Refusal> {
+        let (_, token) = forwardable(permit)?;
+        let client = &exchange.head.headers;
+        let discovery = body.is_none();
+        let mut request = GitRequest { discovery, service, repository, client, token, length: None };
+        let mut answer = self.upstream.send(request, Outbound::Full(body.clone())).await?;
+        let replaced;
+        if [401, 403].contains(&answer.status().as_u16()) && token.age < YOUNG {
+            sleep(REPLICATION).await;
+            answer = self.upstream.send(request, Outbound::Full(body.clone())).await?;
+        }
+        if answer.status() == StatusCode::UNAUTHORIZED {
+            replaced = self.gate.replace_token(permit.authorization(), token).await?;
+            request.token = &replaced;
+            answer = self.upstream.send(request, Outbound::Full(body)).await?;
+        }
+        exchange.record.upstream(answer.status());
+        if is_redirect(answer.status()) {
+            let name = self.upstream.redirect(&answer, &request).ok_or(UpstreamError::Redirect)?;
+            return Ok((answer, Some(name)));
+        }
+        match UpstreamError::of(answer.status(), answer.headers()) {
+            None => Ok((answer, None)),
+            Some(error) => Err(error.into()),
+        }
+    }
+
+    /// Passes an answer on as it is.
+    pub(super) fn relay(
+        &self,
+        exchange: &mut Exchange,
+        permit: &Permit,
+        answer: Response<Incoming>,
+    ) -> Result<Response<Body>, Refusal> {
+        let (head, incoming) = answer.into_parts();
+        let relay = Relay::new(incoming, exchange.relay_limits(permit, &self.upstream)?);
+        Ok(exchange.respond(&head.headers, Body::relay(relay, exchange.record.clone())))
+    }
+
+    /// Passes a push advertisement on, without what the door would refuse. No ref leaves before the run is bound.
+    async fn advertise(
+        &self,
+        exchange: &mut Exchange,
+        permit: &Permit,
+        answer: Response<Incoming>,
+    ) -> Result<Response<Body>, Refusal> {
+        if is_coded(answer.headers()) {
+            return Err(UpstreamError::Coded.into());
+        }
+        let (mut head, mut incoming) = answer.into_parts();
+        let first = self.confirm(&mut incoming).await?;
+        if let Grant::Forward { bind: true, .. } = permit.grant() {
+            self.gate.bind(permit.authorization()).await?;
+        }
+        head.headers.remove(CONTENT_LENGTH);
+        let relay = Relay::after(first, incoming, exchange.relay_limits(permit, &self.upstream)?);
+        Ok(exchange.respond(&head.headers, Body::relay(relay, exchange.record.clone())))
+    }
+
+    /// Reads until the advertisement has shown that it is one; returns what of it may go on.
+    async fn confirm(&self, incoming: &mut Incoming) -> Result<Bytes, UpstreamError> {
+        let mut rewriter = Rewriter::new();
+        let mut first = BytesMut::new();
+        while !rewriter.confirmed() {
+            let frame = timeout(self.upstream.config().idle_timeout, incoming.frame()).await;
+            let frame = frame.map_err(|_elapsed| UpstreamError::Silent)?;
+            let frame = frame.ok_or(UpstreamError::NotGit)?.map_err(|_broken| UpstreamError::Cut)?;
+            if let Ok(bytes) = frame.into_data() {
+                first.extend_from_slice(&rewriter.push(&bytes).map_err(|_malformed| UpstreamError::NotGit)?);
+            }
+        }
+        Ok(first.freeze())
+    }
+}
+
+/// An answer of another media type makes git fall back to dumb HTTP, and a fetch then does nothing and succeeds.
+pub(super) fn expect(answer: &Response<Incoming>, service: Service, kind: &str) -> Result<(), UpstreamError> {
+    let media = answer.headers().get(CONTENT_TYPE).and_then(|media| media.to_str().ok()).unwrap_or_default();
+    let media = media.split(';').next().unwrap_or_default().trim();
+    if media.eq_ignore_ascii_case(&format!("application/x-{}-{kind}", service.as_str())) {
+        Ok(())
+    } else {
+        Err(UpstreamError::NotGit)
+    }
+}
+
+/// Whether an answer is in a coding.
+pub(super) fn is_coded(headers: &HeaderMap) -> bool {
+    headers.get_all(CONTENT_ENCODING).iter().any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+}

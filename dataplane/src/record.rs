@@ -1,0 +1,291 @@
+//! What is kept of a request: the only file of a request's path that logs or counts.
+//!
+//! Steps add facts; the record closes when its last holder lets go, which is the end of the answer's body (or of the
+//! push, where that outlives it), so bytes and interruptions are in it. One `info` event a request.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use gitdoor_proto::{RepositoryName, RunId};
+use http::StatusCode;
+
+use crate::git::receive_pack::{Capabilities, Command};
+use crate::metrics;
+use crate::route::Route;
+
+/// Most refs that one event names.
+const REFS_LOGGED: usize = 16;
+/// Most characters of a client's own text in an event.
+const TEXT_LOGGED: usize = 120;
+
+/// What broke an answer after its head, or a push under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Interruption {
+    /// The client went away.
+    #[error("the client left")]
+    ClientLeft,
+    /// The client sent or took nothing for too long.
+    #[error("the client was idle")]
+    ClientIdle,
+    /// The upstream ended before its answer did.
+    #[error("the upstream cut its answer")]
+    UpstreamCut,
+    /// The upstream sent nothing for too long.
+    #[error("the upstream was idle")]
+    UpstreamIdle,
+    /// The upstream's answer is not what its head said.
+    #[error("the upstream's answer cannot be read")]
+    UpstreamUnreadable,
+    /// The run was revoked.
+    #[error("the run was revoked")]
+    Revoked,
+    /// The run's time ended.
+    #[error("the run expired")]
+    Expired,
+    /// A limit of the door was reached.
+    #[error("a limit was reached")]
+    Limit,
+    /// The lease of a push could not be kept.
+    #[error("control was not reachable")]
+    Control,
+}
+
+impl Interruption {
+    /// Every kind.
+    pub const ALL: &[Self] = &[
+        Self::ClientLeft,
+        Self::ClientIdle,
+        Self::UpstreamCut,
+        Self::UpstreamIdle,
+        Self::UpstreamUnreadable,
+        Self::Revoked,
+        Self::Expired,
+        Self::Limit,
+        Self::Control,
+    ];
+
+    /// The stable code: a metric's label.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ClientLeft => "client-left",
+            Self::ClientIdle => "client-idle",
+            Self::UpstreamCut => "upstream-cut",
+            Self::UpstreamIdle => "upstream-idle",
+            Self::UpstreamUnreadable => "upstream-unreadable",
+            Self::Revoked => "revoked",
+            Self::Expired => "expired",
+            Self::Limit => "limit",
+            Self::Control => "control",
+        }
+    }
+}
+
+/// A handle to one request's record; clones are of the same record.
+#[derive(Clone)]
+pub struct Record(Arc<Entry>);
+
+struct Entry {
+    id: String,
+    began: Instant,
+    request_bytes: AtomicU64,
+    response_bytes: AtomicU64,
+    drained_bytes: AtomicU64,
+    facts: Mutex<Facts>,
+}
+
+#[derive(Default)]
+struct Facts {
+    method: String,
+    client_request_id: Option<String>,
+    route: Option<Route>,
+    run: Option<RunId>,
+    agent: Option<String>,
+    refs: Option<String>,
+    status: Option<StatusCode>,
+    reason: Option<&'static str>,
+    upstream_status: Option<StatusCode>,
+    upstream_first_byte: Option<Duration>,
+    gate: Option<Duration>,
+    outcome: Option<&'static str>,
+    interruption: Option<Interruption>,
+}
+
+impl Record {
+    /// Opens a record, with a request id made here.
+    #[must_use]
+    pub fn open(method: &http::Method, client_request_id: Option<&str>) -> Self {
+        metrics::streams(1.0);
+        let facts = Facts {
+            method: method.as_str().to_owned(),
+            client_request_id: client_request_id.map(printable),
+            ..Facts::default()
+        };
+        Self(Arc::new(Entry {
+            id: request_id(),
+            began: Instant::now(),
+            request_bytes: AtomicU64::new(0),
+            response_bytes: AtomicU64::new(0),
+            drained_bytes: AtomicU64::new(0),
+            facts: Mutex::new(facts),
+        }))
+    }
+
+    /// The request id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.0.id
+    }
+
+    /// The request's route.
+    pub fn route(&self, route: &Route) {
+        self.facts().route = Some(route.clone());
+    }
+
+    /// The run that the bearer claims.
+    pub fn run(&self, run: &RunId) {
+        self.facts().run = Some(run.clone());
+    }
+
+    /// The commands of a push.
+    pub fn push(&self, commands: &[Command], capabilities: &Capabilities) {
+        let mut refs = String::new();
+        for command in commands.iter().take(REFS_LOGGED) {
+            let separator = if refs.is_empty() { "" } else { " " };
+            let _ = write!(refs, "{separator}{}", command.ref_name.escape_ascii());
+        }
+        if commands.len() > REFS_LOGGED {
+            let _ = write!(refs, " and {} more", commands.len() - REFS_LOGGED);
+        }
+        let mut facts = self.facts();
+        facts.refs = Some(refs);
+        facts.agent.clone_from(&capabilities.agent);
+    }
+
+    /// How long control took to answer.
+    pub fn gate(&self, time: Duration) {
+        self.facts().gate = Some(time);
+    }
+
+    /// The upstream's status, and the time to it.
+    pub fn upstream(&self, status: StatusCode) {
+        let time = self.0.began.elapsed();
+        let mut facts = self.facts();
+        facts.upstream_status = Some(status);
+        facts.upstream_first_byte.get_or_insert(time);
+    }
+
+    /// The status that the client gets.
+    pub fn status(&self, status: StatusCode) {
+        self.facts().status = Some(status);
+    }
+
+    /// The request was refused.
+    pub fn refused(&self, code: &'static str) {
+        self.facts().reason = Some(code);
+    }
+
+    /// What became of a push at the upstream.
+    pub fn outcome(&self, outcome: &'static str) {
+        self.facts().outcome = Some(outcome);
+    }
+
+    /// Something broke after the head; the first such thing is what counts.
+    pub fn interrupted(&self, why: Interruption) {
+        self.facts().interruption.get_or_insert(why);
+    }
+
+    /// Bytes of the request's body came, decoded.
+    pub fn received(&self, bytes: usize) {
+        self.0.request_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes of the request's body so far.
+    #[must_use]
+    pub fn request_bytes(&self) -> u64 {
+        self.0.request_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the answer's body went.
+    pub fn sent(&self, bytes: usize) {
+        self.0.response_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes of a refused request were thrown away.
+    pub fn drained(&self, bytes: u64) {
+        self.0.drained_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.0.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let facts = std::mem::take(self.facts.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let request_bytes = self.request_bytes.load(Ordering::Relaxed);
+        let response_bytes = self.response_bytes.load(Ordering::Relaxed);
+        let drained_bytes = self.drained_bytes.load(Ordering::Relaxed);
+        let elapsed = self.began.elapsed();
+        // No status: the client left before there was one.
+        let interruption = match facts.status {
+            None => Some(facts.interruption.unwrap_or(Interruption::ClientLeft)),
+            Some(_) => facts.interruption,
+        };
+        let route = facts.route.as_ref().map_or("none", Route::as_str);
+        metrics::streams(-1.0);
+        metrics::request(&metrics::Request {
+            route,
+            status: facts.status,
+            reason: facts.reason,
+            interruption,
+            outcome: facts.outcome,
+            request_bytes,
+            response_bytes,
+            drained_bytes,
+            elapsed,
+            gate: facts.gate,
+            upstream_first_byte: facts.upstream_first_byte,
+        });
+        tracing::info!(
+            request_id = self.id,
+            client_request_id = facts.client_request_id,
+            method = facts.method,
+            route,
+            run = facts.run.as_ref().map(RunId::as_str),
+            repository = facts.route.as_ref().and_then(Route::repository).map(RepositoryName::to_string),
+            refs = facts.refs,
+            agent = facts.agent,
+            status = facts.status.map(|status| status.as_u16()),
+            reason = facts.reason,
+            upstream_status = facts.upstream_status.map(|status| status.as_u16()),
+            outcome = facts.outcome,
+            interruption = interruption.map(Interruption::as_str),
+            request_bytes,
+            response_bytes,
+            drained_bytes,
+            gate_us = facts.gate.map(micros),
+            first_byte_us = facts.upstream_first_byte.map(micros),
+            elapsed_us = micros(elapsed),
+            "request"
+        );
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// 16 random hex digits. Without randomness a request still has an id; it is a name, not a secret.
+fn request_id() -> String {
+    let random = getrandom::u64().unwrap_or_default();
+    format!("{random:016x}")
+}
+
+/// A client's own text, bounded and in one line.
+fn printable(text: &str) -> String {
+    text.chars().take(TEXT_LOGGED).map(|c| if c.is_ascii_graphic() { c } else { '_' }).collect()
+}

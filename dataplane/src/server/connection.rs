@@ -1,0 +1,130 @@
+//! One runtime's work: accept, TLS, HTTP, and the drain.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::socket::{Listener, Patient, Stream};
+use crate::config::Config;
+use crate::gate::Gate;
+use crate::host::PublicHosts;
+use crate::proxy::Proxy;
+use crate::upstream::{BUFFER, Upstream};
+
+/// Wait after a failed accept: the process is out of descriptors, and a connection that ends frees one.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Requests that one HTTP/2 connection may have under way.
+const HTTP2_STREAMS: u32 = 64;
+/// Bytes that one HTTP/2 stream may send ahead. With the streams above, a connection's worst case is bounded.
+const HTTP2_WINDOW: u32 = 1024 * 1024;
+
+/// What this runtime serves requests with.
+pub(super) fn proxy(config: &Config, port: Option<u16>) -> Arc<Proxy> {
+    Arc::new(Proxy {
+        hosts: PublicHosts::new(config.hosts.clone(), config.tls.is_some(), port),
+        gate: Gate::start(config.controls.clone(), config.gate_timeout),
+        upstream: Arc::new(Upstream::new(config.upstream.clone())),
+        limits: config.limits,
+        tasks: TaskTracker::new(),
+    })
+}
+
+/// Accepts until the drain, and then waits for what is under way.
+pub(super) async fn serve(listener: Listener, proxy: Arc<Proxy>, config: &Config, draining: CancellationToken) {
+    let graceful = GracefulShutdown::new();
+    let server = Server {
+        http: http(config),
+        tls: config.tls.clone().map(TlsAcceptor::from),
+        head_timeout: config.head_timeout,
+        idle_timeout: config.upstream.idle_timeout,
+        proxy: Arc::clone(&proxy),
+    };
+    let server = Arc::new(server);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = draining.cancelled() => break,
+        };
+        match accepted {
+            Ok(stream) => {
+                tokio::spawn(Arc::clone(&server).connection(stream, graceful.watcher()));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    proxy.tasks.close();
+    let ended = async {
+        graceful.shutdown().await;
+        proxy.tasks.wait().await;
+    };
+    if timeout(config.drain_timeout, ended).await.is_err() {
+        tracing::warn!(pushes = proxy.tasks.len(), "requests under way are cut");
+    }
+}
+
+fn http(config: &Config) -> auto::Builder<TokioExecutor> {
+    let mut http = auto::Builder::new(TokioExecutor::new());
+    http.http1().timer(TokioTimer::new()).header_read_timeout(config.head_timeout).max_buf_size(BUFFER);
+    http.http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(config.head_timeout)
+        .max_concurrent_streams(HTTP2_STREAMS)
+        .initial_stream_window_size(HTTP2_WINDOW)
+        .initial_connection_window_size(HTTP2_WINDOW)
+        .max_send_buf_size(BUFFER);
+    if config.http2 { http } else { http.http1_only() }
+}
+
+struct Server {
+    http: auto::Builder<TokioExecutor>,
+    tls: Option<TlsAcceptor>,
+    head_timeout: Duration,
+    idle_timeout: Duration,
+    proxy: Arc<Proxy>,
+}
+
+impl Server {
+    async fn connection(self: Arc<Self>, stream: Stream, watcher: hyper_util::server::graceful::Watcher) {
+        let stream = Patient::new(stream, self.idle_timeout);
+        let ended = match &self.tls {
+            None => self.serve(stream, watcher).await,
+            Some(tls) => match timeout(self.head_timeout, tls.accept(stream)).await {
+                Ok(Ok(stream)) => self.serve(stream, watcher).await,
+                Ok(Err(error)) => Err(error.into()),
+                Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+            },
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a connection broke");
+        }
+    }
+
+    async fn serve(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        watcher: hyper_util::server::graceful::Watcher,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let proxy = Arc::clone(&self.proxy);
+        let service = service_fn(move |request: http::Request<Incoming>| {
+            let proxy = Arc::clone(&proxy);
+            async move { Ok::<_, Infallible>(proxy.serve(request).await) }
+        });
+        watcher.watch(self.http.serve_connection(TokioIo::new(stream), service).into_owned()).await
+    }
+}

@@ -1,0 +1,200 @@
+//! The forge's side: a pool for what may share a connection, and for each push a connection of its own.
+//!
+//! HTTP/1.1 both ways: HTTP/2 costs bodies more CPU and lets a slow reader stall others. The forge's scheme and
+//! authority are configuration; nothing of a request can change them.
+
+mod error;
+mod push;
+mod socket;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use gitdoor_proto::{RepositoryName, Token};
+use http::header::{HOST, LOCATION};
+use http::uri::{Authority, Scheme};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::ClientConfig;
+use tokio::time::timeout;
+
+use crate::body::Outbound;
+use crate::route::Service;
+
+pub use error::UpstreamError;
+pub use push::PushConnection;
+pub use socket::Lease;
+
+/// hyper's buffer for one direction of one connection. At 64 KiB throughput is that of the 400 KiB default, at a
+/// third of the memory for a stalled stream; 16 KiB costs a third more CPU.
+pub(crate) const BUFFER: usize = 64 * 1024;
+/// The kernel's buffers of one connection, which no figure of this process shows and stalled streams fill.
+pub(crate) const SOCKET_BUFFER: usize = 512 * 1024;
+/// Idle connections are closed before the forge closes them, so that a request rarely meets a closed one.
+const POOL_IDLE: Duration = Duration::from_secs(30);
+/// Idle connections kept for the forge, a runtime.
+const POOL_SIZE: usize = 32;
+
+/// Where the forge is, and how long to wait for it.
+#[derive(Clone)]
+pub struct Config {
+    /// `https` or, for tests on loopback, `http`.
+    pub scheme: Scheme,
+    /// Host and port.
+    pub authority: Authority,
+    /// Trusted roots.
+    pub tls: Arc<ClientConfig>,
+    /// Time to connect.
+    pub connect_timeout: Duration,
+    /// Time from the end of a request to the head of its answer.
+    pub head_timeout: Duration,
+    /// Longest silence within a body.
+    pub idle_timeout: Duration,
+}
+
+/// The forge, as one runtime reaches it.
+pub struct Upstream {
+    config: Config,
+    pool: Client<HttpsConnector<HttpConnector>, Outbound>,
+}
+
+impl Upstream {
+    /// A forge with an empty pool.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        http.set_nodelay(true);
+        http.set_connect_timeout(Some(config.connect_timeout));
+        http.set_send_buffer_size(Some(SOCKET_BUFFER));
+        http.set_recv_buffer_size(Some(SOCKET_BUFFER));
+        let tls = ClientConfig::clone(&config.tls);
+        let https =
+            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(http);
+        let pool = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(POOL_IDLE)
+            .pool_max_idle_per_host(POOL_SIZE)
+            .http1_max_buf_size(BUFFER)
+            .build(https);
+        Self { config, pool }
+    }
+
+    /// The time limits.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Sends a request whose body may share a connection, and waits for the head of the answer.
+    pub async fn send(&self, request: GitRequest<'_>, body: Outbound) -> Result<Response<Incoming>, UpstreamError> {
+        let request = self.build(request, body)?;
+        match timeout(self.config.head_timeout, self.pool.request(request)).await {
+            Err(_) => Err(UpstreamError::Silent),
+            Ok(Err(error)) if error.is_connect() => Err(UpstreamError::Connect),
+            Ok(Err(_)) => Err(UpstreamError::Cut),
+            Ok(Ok(answer)) => Ok(answer),
+        }
+    }
+
+    /// Opens the connection of one push.
+    pub async fn connect(&self, lease: Arc<Lease>) -> Result<PushConnection, UpstreamError> {
+        let config = &self.config;
+        match timeout(config.connect_timeout, PushConnection::open(config, lease)).await {
+            Err(_) => Err(UpstreamError::Connect),
+            Ok(connection) => connection,
+        }
+    }
+
+    /// Makes a request for the pool: an absolute target, from which the client takes the connection.
+    fn build(&self, request: GitRequest<'_>, body: Outbound) -> Result<Request<Outbound>, UpstreamError> {
+        let uri = Uri::builder()
+            .scheme(self.config.scheme.clone())
+            .authority(self.config.authority.clone())
+            .path_and_query(request.target())
+            .build()
+            .map_err(|_impossible| UpstreamError::Unsendable)?;
+        request.build(uri, body)
+    }
+
+    /// Makes a request for a connection of its own: a target of path and query, and a `Host`.
+    pub fn build_push(&self, request: GitRequest<'_>, body: Outbound) -> Result<Request<Outbound>, UpstreamError> {
+        let uri = Uri::try_from(request.target()).map_err(|_impossible| UpstreamError::Unsendable)?;
+        let mut request = request.build(uri, body)?;
+        let host = HeaderValue::from_str(self.config.authority.as_str());
+        request.headers_mut().insert(HOST, host.map_err(|_impossible| UpstreamError::Unsendable)?);
+        Ok(request)
+    }
+
+    /// Where a redirect of a git route leads: the same forge, the same route, another repository. Else nowhere.
+    #[must_use]
+    pub fn redirect(&self, answer: &Response<Incoming>, asked: &GitRequest<'_>) -> Option<RepositoryName> {
+        let location: Uri = answer.headers().get(LOCATION)?.to_str().ok()?.parse().ok()?;
+        let here = location.scheme().is_none_or(|scheme| *scheme == self.config.scheme)
+            && location.authority().is_none_or(|authority| *authority == self.config.authority);
+        let (owner, rest) = location.path().strip_prefix('/')?.split_once('/')?;
+        let (name, rest) = rest.split_once('/')?;
+        let same_route = here && rest == asked.action() && location.query() == asked.query().as_deref();
+        let name = name.strip_suffix(".git").unwrap_or(name);
+        RepositoryName::from_segments(owner, name).ok().filter(|_| same_route)
+    }
+}
+
+/// A git request to the forge.
+#[derive(Clone, Copy)]
+pub struct GitRequest<'a> {
+    /// Discovery, or the service itself.
+    pub discovery: bool,
+    /// Which service.
+    pub service: Service,
+    /// Which repository.
+    pub repository: &'a RepositoryName,
+    /// The client's headers, of which the named ones go up.
+    pub client: &'a HeaderMap,
+    /// The token.
+    pub token: &'a Token,
+    /// The body's length, where it is known and goes up unchanged.
+    pub length: Option<&'a HeaderValue>,
+}
+
+impl GitRequest<'_> {
+    fn action(&self) -> &'static str {
+        if self.discovery { "info/refs" } else { self.service.as_str() }
+    }
+
+    fn query(&self) -> Option<String> {
+        self.discovery.then(|| format!("service={}", self.service.as_str()))
+    }
+
+    fn target(&self) -> String {
+        let query = self.query().map_or_else(String::new, |query| format!("?{query}"));
+        format!("/{}.git/{}{query}", self.repository, self.action())
+    }
+
+    fn build(&self, uri: Uri, body: Outbound) -> Result<Request<Outbound>, UpstreamError> {
+        let basic = STANDARD.encode(format!("x-access-token:{}", self.token.expose()));
+        let credential = HeaderValue::try_from(format!("Basic {basic}"));
+        let mut credential = credential.map_err(|_impossible| UpstreamError::Unsendable)?;
+        credential.set_sensitive(true);
+        let mut request = Request::new(body);
+        *request.method_mut() = if self.discovery { Method::GET } else { Method::POST };
+        *request.uri_mut() = uri;
+        *request.headers_mut() = crate::headers::upward(self.client, self.service, credential);
+        if let Some(length) = self.length {
+            request.headers_mut().insert(http::header::CONTENT_LENGTH, length.clone());
+        }
+        Ok(request)
+    }
+}
+
+/// Whether an answer is a redirect that a git client would follow.
+#[must_use]
+pub fn is_redirect(status: StatusCode) -> bool {
+    [301, 302, 307, 308].contains(&status.as_u16())
+}
