@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test's own steps fail by a panic")]
 
 mod door;
+mod harness;
 mod standin;
 
 /// The program that has all parts of gitdoor in it.
