@@ -14,6 +14,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use crate::git::Transcript;
+
 /// How long an exchange may take.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -25,12 +27,18 @@ pub struct Door {
     /// What goes into `Host`.
     pub host: String,
     tls: Option<Arc<ClientConfig>>,
+    transcript: Transcript,
 }
 
 impl Door {
     /// A server without TLS.
     pub fn plain(address: SocketAddr) -> Self {
-        Self { address, host: format!("localhost:{}", address.port()), tls: None }
+        Self {
+            address,
+            host: format!("localhost:{}", address.port()),
+            tls: None,
+            transcript: Transcript::default(),
+        }
     }
 
     /// A server with TLS, trusted through this authority.
@@ -42,6 +50,12 @@ impl Door {
         let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Self { tls: Some(Arc::new(config)), ..Self::plain(address) }
+    }
+
+    /// Keeps every answer of [`Door::send`] and [`Door::exchange`] here.
+    pub fn keeping(mut self, transcript: Transcript) -> Self {
+        self.transcript = transcript;
+        self
     }
 
     /// Opens a connection.
@@ -67,7 +81,11 @@ impl Door {
     pub async fn exchange(&self, bytes: &[u8]) -> Response {
         let exchange = async { self.connect().await?.exchange(bytes).await };
         match tokio::time::timeout(LIMIT, exchange).await {
-            Ok(Ok(response)) => response,
+            Ok(Ok(response)) => {
+                let answered = format!("{:?}\n{}", response.headers, response.text());
+                self.transcript.lock().unwrap().push(("an answer".to_owned(), answered.into_bytes()));
+                response
+            }
             Ok(Err(error)) => panic!("no answer from {}: {error}", self.address),
             Err(_elapsed) => panic!("no answer from {} within {LIMIT:?}", self.address),
         }

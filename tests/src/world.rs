@@ -131,14 +131,16 @@ impl World {
             detached: builder.detached,
         };
         let flags = merge(control_flags(&github, folder.path()), &builder.control_arguments);
-        let control = Process::start(part("control", "__control"), flags).await;
+        let mut control = Process::start(part("control", "__control"), flags).await;
+        // What comes back does so where its clients know it.
+        control.pin("--runs-listen", "runs");
+        control.pin("--gate-listen", "gate");
         let mut dataplanes = Vec::new();
         for number in 0..builder.dataplanes {
             let flags = dataplane_flags(&github, folder.path(), &control, builder.plain);
             let flags = merge(flags, &builder.dataplane_arguments);
             let name = format!("dataplane-{number}");
             let mut dataplane = Process::start(part(&name, "__dataplane"), flags).await;
-            // A data plane that comes back does so where its clients know it.
             dataplane.pin("--listen", "listen");
             dataplanes.push(dataplane);
         }
@@ -204,11 +206,9 @@ impl World {
 
     /// A data plane, for requests by hand.
     pub fn door(&self, number: usize) -> Door {
-        if self.plain {
-            Door::plain(self.address(number))
-        } else {
-            Door::tls(self.address(number), self.authority.pem())
-        }
+        let address = self.address(number);
+        let door = if self.plain { Door::plain(address) } else { Door::tls(address, self.authority.pem()) };
+        door.keeping(self.transcript.clone())
     }
 
     /// The certificate that the data planes' clients trust: a PEM file.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use crate::github::search_path;
 
@@ -33,6 +34,7 @@ pub struct Process {
     part: Part,
     flags: Vec<String>,
     child: Option<Child>,
+    captures: Vec<JoinHandle<()>>,
     addresses: HashMap<String, String>,
     lines: Lines,
 }
@@ -40,7 +42,14 @@ pub struct Process {
 impl Process {
     /// Starts it and waits until it serves.
     pub(crate) async fn start(part: Part, flags: Vec<String>) -> Self {
-        let mut process = Self { part, flags, child: None, addresses: HashMap::new(), lines: Lines::default() };
+        let mut process = Self {
+            part,
+            flags,
+            child: None,
+            captures: Vec::new(),
+            addresses: HashMap::new(),
+            lines: Lines::default(),
+        };
         process.start_again().await;
         process
     }
@@ -55,8 +64,10 @@ impl Process {
         let mut child = command.spawn().expect("a program");
         let (ready, is_ready) = oneshot::channel();
         let (out, err) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
-        tokio::spawn(capture(out, self.part.name.clone(), Arc::clone(&self.lines), Some(ready)));
-        tokio::spawn(capture(err, self.part.name.clone(), Arc::clone(&self.lines), None));
+        self.captures = vec![
+            tokio::spawn(capture(out, self.part.name.clone(), Arc::clone(&self.lines), Some(ready))),
+            tokio::spawn(capture(err, self.part.name.clone(), Arc::clone(&self.lines), None)),
+        ];
         self.child = Some(child);
         match tokio::time::timeout(START, is_ready).await {
             Ok(Ok(line)) => self.addresses = addresses(&line),
@@ -104,6 +115,10 @@ impl Process {
             self.child = Some(child);
             panic!("{} did not end within {limit:?}:\n{}", self.part.name, self.lines().join("\n"));
         };
+        for capture in self.captures.drain(..) {
+            // Both end with the pipes, which ended with the process.
+            capture.await.expect("to read its last lines");
+        }
         status.expect("its status")
     }
 
