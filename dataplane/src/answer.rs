@@ -31,7 +31,7 @@ const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 /// git sends a credential only to a server that asks like this, once.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"gitdoor\"");
 /// Longest wait for the end of a refused body.
-const DRAIN_TIME: Duration = Duration::from_secs(60);
+const DRAIN_TIME: Duration = Duration::from_mins(1);
 
 /// What a client understands, known better as its request is read.
 pub enum Language {
@@ -185,10 +185,7 @@ fn report(refusal: &Refusal, capabilities: &Capabilities, refs: &[Bytes]) -> Sai
 pub fn report_body(refusal: &Refusal, capabilities: &Capabilities, refs: &[Bytes]) -> Option<Bytes> {
     let message = refusal.to_string();
     let hint = format!("gitdoor: {message}");
-    let judged = match refusal {
-        Refusal::Denied(denial) if denial.refs.len() == refs.len() => Some(&denial.refs),
-        _ => None,
-    };
+    let judged = refusal.verdicts().filter(|verdicts| verdicts.len() == refs.len());
     let reasons: Vec<&str> = match judged {
         Some(verdicts) => verdicts.iter().map(|(_, words)| words.as_str()).collect(),
         None => refs.iter().map(|_| message.as_str()).collect(),
