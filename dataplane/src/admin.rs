@@ -21,7 +21,7 @@ use crate::server::{Listener, Readiness};
 const HEAD: Duration = Duration::from_secs(5);
 
 /// Serves the admin listener for as long as the process lives.
-pub async fn serve(listener: Listener, readiness: Arc<Readiness>, metrics: PrometheusHandle) {
+pub(crate) async fn serve(listener: Listener, readiness: Arc<Readiness>, metrics: PrometheusHandle) {
     loop {
         let Ok(stream) = listener.accept().await else {
             sleep(Duration::from_millis(50)).await;

@@ -31,7 +31,7 @@ const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 /// git sends a credential only to a server that asks like this, once.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"gitdoor\"");
 /// Longest wait for the end of a refused body.
-const DRAIN_TIME: Duration = Duration::from_secs(60);
+const DRAIN_TIME: Duration = Duration::from_mins(1);
 
 /// What a client understands, known better as its request is read.
 pub enum Language {
@@ -62,11 +62,15 @@ pub struct Refused {
     pub record: Record,
     /// The request's HTTP version.
     pub version: Version,
+    /// The client sends its body only when asked to (`Expect: 100-continue`).
+    pub expects: bool,
 }
 
 /// Answers a refused request. `most` bounds the bytes of its body that are waited for.
 pub async fn refuse(refused: Refused, most: u64) -> Response<Body> {
-    let Refused { refusal, language, inbound, record, version } = refused;
+    let Refused { refusal, language, inbound, record, version, expects } = refused;
+    // A body that was not asked for is not read: that would ask for it.
+    let unasked = expects && !inbound.has_begun();
     record.refused(refusal.code());
     let said = match language {
         Language::Push { capabilities, refs } if !refusal.is_before_policy() => {
@@ -78,7 +82,11 @@ pub async fn refuse(refused: Refused, most: u64) -> Response<Body> {
         Language::Text | Language::Push { .. } if matches!(refusal, Refusal::Malformed(_) | Refusal::Gzip) => {
             after_drain(&refusal, inbound, most, || text(&refusal, &record)).await
         }
-        Language::Lfs => drain_behind(inbound, most, json(&refusal, &record)),
+        Language::Lfs if !unasked => drain_behind(inbound, most, json(&refusal, &record)),
+        Language::Lfs => Said { closes: true, ..json(&refusal, &record) },
+        Language::Text | Language::Fetch | Language::Push { .. } if unasked => {
+            Said { closes: true, ..text(&refusal, &record) }
+        }
         Language::Text | Language::Fetch | Language::Push { .. } => {
             drain_behind(inbound, most, text(&refusal, &record))
         }
@@ -185,10 +193,7 @@ fn report(refusal: &Refusal, capabilities: &Capabilities, refs: &[Bytes]) -> Sai
 pub fn report_body(refusal: &Refusal, capabilities: &Capabilities, refs: &[Bytes]) -> Option<Bytes> {
     let message = refusal.to_string();
     let hint = format!("gitdoor: {message}");
-    let judged = match refusal {
-        Refusal::Denied(denial) if denial.refs.len() == refs.len() => Some(&denial.refs),
-        _ => None,
-    };
+    let judged = refusal.verdicts().filter(|verdicts| verdicts.len() == refs.len());
     let reasons: Vec<&str> = match judged {
         Some(verdicts) => verdicts.iter().map(|(_, words)| words.as_str()).collect(),
         None => refs.iter().map(|_| message.as_str()).collect(),

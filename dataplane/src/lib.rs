@@ -57,5 +57,5 @@ fn run(args: Args) -> anyhow::Result<()> {
     let metrics = metrics::install()?;
     let config = args.check()?;
     let bound = server::Bound::bind(config)?;
-    bound.serve(metrics)
+    bound.serve(&metrics)
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use gitdoor_proto::permit::Grant;
 use gitdoor_proto::{Permit, RepositoryName, Token};
+use http::header::EXPECT;
 use http::request::Parts;
 use http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
@@ -68,7 +69,7 @@ impl Proxy {
         let host = self.hosts.check(&request);
         let (head, incoming) = request.into_parts();
         let inbound = Inbound::new(incoming, self.upstream.config().idle_timeout, record.clone());
-        let version = head.version;
+        let (version, expects) = (head.version, head.headers.contains_key(EXPECT));
         let mut exchange = Exchange { head, inbound, language: Language::Text, record, guard: None };
         let entered = framing.map_err(Refusal::from).and(host);
         let walked = match entered {
@@ -79,7 +80,7 @@ impl Proxy {
             Ok(answer) => answer,
             Err(refusal) => {
                 let Exchange { inbound, language, record, .. } = exchange;
-                let refused = Refused { refusal, language, inbound, record, version };
+                let refused = Refused { refusal, language, inbound, record, version, expects };
                 answer::refuse(refused, self.limits.drain_bytes).await
             }
         }

@@ -172,6 +172,12 @@ impl Refusal {
         }
     }
 
+    /// What control said of each ref of a push, in order, when it judged them.
+    #[must_use]
+    pub fn verdicts(&self) -> Option<&[(Reason, String)]> {
+        if let Self::Denied(denial) = self { Some(&denial.refs) } else { None }
+    }
+
     /// Whether the bearer itself, or what stands before it, was refused: no language of git applies then, only
     /// the status.
     #[must_use]

@@ -66,7 +66,7 @@ impl Bound {
     }
 
     /// Serves until SIGTERM or SIGINT, and then until the requests under way have ended.
-    pub fn serve(self, metrics: PrometheusHandle) -> anyhow::Result<()> {
+    pub fn serve(self, metrics: &PrometheusHandle) -> anyhow::Result<()> {
         let Self { config, public, admin } = self;
         let readiness = Arc::new(Readiness::default());
         let draining = CancellationToken::new();

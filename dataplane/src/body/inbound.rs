@@ -84,6 +84,8 @@ pub struct Inbound {
     incoming: Option<Incoming>,
     gunzip: Option<Gunzip>,
     ended: bool,
+    /// Reading has begun: a client that waits for `100 Continue` has had it.
+    begun: bool,
     idle: Duration,
     timer: Pin<Box<Sleep>>,
     record: Record,
@@ -93,7 +95,15 @@ impl Inbound {
     /// Takes a body as it comes.
     #[must_use]
     pub fn new(incoming: Incoming, idle: Duration, record: Record) -> Self {
-        Self { incoming: Some(incoming), gunzip: None, ended: false, idle, timer: Box::pin(sleep(idle)), record }
+        Self {
+            incoming: Some(incoming),
+            gunzip: None,
+            ended: false,
+            begun: false,
+            idle,
+            timer: Box::pin(sleep(idle)),
+            record,
+        }
     }
 
     /// From here on the body is decoded by what its head says: nothing, or gzip once.
@@ -104,6 +114,12 @@ impl Inbound {
         Ok(())
     }
 
+    /// Whether any of the body was asked for.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.begun
+    }
+
     /// Moves the body out; what stays has ended.
     #[must_use]
     pub fn take(&mut self) -> Self {
@@ -111,6 +127,7 @@ impl Inbound {
             incoming: None,
             gunzip: None,
             ended: true,
+            begun: true,
             idle: self.idle,
             timer: Box::pin(sleep(self.idle)),
             record: self.record.clone(),
@@ -176,6 +193,7 @@ impl Inbound {
     }
 
     fn poll_raw(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
+        self.begun = true;
         let Some(incoming) = &mut self.incoming else { return Poll::Ready(Ok(None)) };
         loop {
             match Pin::new(&mut *incoming).poll_frame(cx) {

@@ -220,10 +220,9 @@ impl Carrier {
         };
         self.record.upstream(answer.status());
         if answer.status() == StatusCode::UNAUTHORIZED {
-            if let Ok((_, token)) = super::forwardable(&self.permit) {
-                // The push is not repeated; the next one gets another token.
-                drop(self.gate.replace_token(self.permit.authorization(), token).await);
-            }
+            let (_, token) = super::forwardable(&self.permit)?;
+            // The push is not repeated; the next one gets another token.
+            drop(self.gate.replace_token(self.permit.authorization(), token).await);
         }
         if let Some(error) = UpstreamError::of(answer.status(), answer.headers()) {
             return Err(error.into());

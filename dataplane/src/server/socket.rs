@@ -23,7 +23,7 @@ const NOTSENT: u32 = 128 * 1024;
 
 /// The sockets of one listener, one for each runtime.
 pub(super) struct Sockets {
-    sockets: Vec<Socket>,
+    each: Vec<Socket>,
     /// Where they listen, as the ready line says it.
     pub(super) address: String,
     /// The TCP port.
@@ -47,14 +47,14 @@ impl Sockets {
     fn tcp(address: SocketAddr, count: usize) -> io::Result<Self> {
         // A socket with SO_REUSEPORT binds beside another process's with it; one without does not.
         let address = tcp_socket(address, false)?.local_addr()?.as_socket().unwrap_or(address);
-        let mut sockets = Vec::with_capacity(count);
+        let mut each = Vec::with_capacity(count);
         for _ in 0..count {
             let socket = tcp_socket(address, true)?;
             socket.listen(BACKLOG)?;
             socket.set_nonblocking(true)?;
-            sockets.push(Socket::Tcp(socket.into()));
+            each.push(Socket::Tcp(socket.into()));
         }
-        Ok(Self { sockets, address: address.to_string(), port: Some(address.port()) })
+        Ok(Self { each, address: address.to_string(), port: Some(address.port()) })
     }
 
     fn unix(path: &Path, count: usize) -> io::Result<Self> {
@@ -66,11 +66,11 @@ impl Sockets {
             other => other?,
         };
         listener.set_nonblocking(true)?;
-        let mut sockets = vec![];
+        let mut each = Vec::with_capacity(count);
         for _ in 0..count {
-            sockets.push(Socket::Unix(listener.try_clone()?));
+            each.push(Socket::Unix(listener.try_clone()?));
         }
-        Ok(Self { sockets, address: format!("unix:{}", path.display()), port: None })
+        Ok(Self { each, address: format!("unix:{}", path.display()), port: None })
     }
 }
 
@@ -79,7 +79,7 @@ impl IntoIterator for Sockets {
     type IntoIter = std::vec::IntoIter<Socket>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.sockets.into_iter()
+        self.each.into_iter()
     }
 }
 

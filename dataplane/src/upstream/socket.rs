@@ -106,13 +106,12 @@ impl AsyncWrite for LeasedSocket {
         if self.lease.poll_young(cx).is_pending() {
             return Poll::Pending;
         }
-        match Pin::new(&mut self.stream).poll_write(cx, bytes) {
-            Poll::Ready(Err(_)) => {
-                self.deaf = true;
-                Poll::Ready(Ok(bytes.len()))
-            }
-            other => other,
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        if matches!(written, Poll::Ready(Err(_))) {
+            self.deaf = true;
+            return Poll::Ready(Ok(bytes.len()));
         }
+        written
     }
 
     // The layers above flush only once they have written everything that they hold.

@@ -1,6 +1,8 @@
 //! The client's side of a push: the forge's answer, passed on in whole packets, so that a push that is cut in the
 //! middle can still end in a report.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use tokio::sync::{mpsc, oneshot};
@@ -14,7 +16,7 @@ use crate::record::Interruption;
 use crate::refusal::Refusal;
 
 /// Longest wait for the end of the body of a push that was cut.
-const DRAIN_TIME: std::time::Duration = std::time::Duration::from_secs(60);
+const DRAIN_TIME: Duration = Duration::from_mins(1);
 /// The band of a side-band packet that carries the report.
 const REPORT_BAND: u8 = 1;
 
@@ -114,20 +116,15 @@ impl Downlink {
             let _ = responder.send(Begun::Answer(std::mem::take(&mut self.head), answer));
             self.frames = Some(frames);
         }
-        if let Some(frames) = self.frames.take() {
-            if bytes.is_empty() || frames.send(Ok(bytes)).await.is_ok() {
-                self.frames = Some(frames);
-            }
+        if let Some(frames) = self.frames.take()
+            && (bytes.is_empty() || frames.send(Ok(bytes)).await.is_ok())
+        {
+            self.frames = Some(frames);
         }
     }
 }
 
 /// What a push that is cut in the middle of the forge's own report leaves in the record.
 fn interruption(refusal: &Refusal) -> Interruption {
-    match refusal {
-        Refusal::Cut(why) => *why,
-        Refusal::TooLarge(_) => Interruption::Limit,
-        Refusal::ClientLeft => Interruption::ClientLeft,
-        _ => Interruption::UpstreamCut,
-    }
+    if let Refusal::Cut(why) = refusal { *why } else { Interruption::UpstreamCut }
 }
