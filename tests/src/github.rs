@@ -25,6 +25,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -50,11 +51,13 @@ const TOKEN_LIFE: i64 = 3600;
 pub struct Github {
     pub(crate) state: Arc<State>,
     runtime: Option<Runtime>,
+    // Last: it is removed when nothing runs in it any more.
+    folder: TempDir,
 }
 
 /// What all requests share.
 pub(crate) struct State {
-    folder: TempDir,
+    folder: PathBuf,
     app: app::App,
     repositories: Mutex<repositories::Repositories>,
     tokens: tokens::Tokens,
@@ -98,7 +101,7 @@ impl Github {
         let app = app::App::new();
         fs::write(folder.path().join("app.pem"), &app.key).expect("a file");
         let state = Arc::new(State {
-            folder,
+            folder: folder.path().to_owned(),
             app,
             repositories: Mutex::default(),
             tokens: tokens::Tokens::default(),
@@ -123,7 +126,7 @@ impl Github {
         });
         let [git, api] = ports.map(|port| format!("https://localhost:{port}"));
         state.urls.set(Urls { git, api }).expect("the first time");
-        Self { state, runtime: Some(runtime) }
+        Self { state, runtime: Some(runtime), folder }
     }
 
     /// What stands for `https://github.com`.
@@ -148,12 +151,12 @@ impl Github {
 
     /// The certificate that its clients trust: a PEM file.
     pub fn ca_file(&self) -> PathBuf {
-        self.state.folder.path().join("ca.pem")
+        self.folder.path().join("ca.pem")
     }
 
     /// The App's private key: a PEM file.
     pub fn app_key_file(&self) -> PathBuf {
-        self.state.folder.path().join("app.pem")
+        self.folder.path().join("app.pem")
     }
 }
 
@@ -228,7 +231,7 @@ impl Github {
 
     /// The folder that holds all it has.
     pub fn path(&self) -> &Path {
-        self.state.folder.path()
+        self.folder.path()
     }
 }
 
@@ -317,7 +320,9 @@ impl Github {
 impl Drop for Github {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+            // Elsewhere, since a runtime may not be waited for inside another.
+            let end = std::thread::spawn(move || runtime.shutdown_timeout(Duration::from_secs(5)));
+            let _panicked = end.join();
         }
     }
 }

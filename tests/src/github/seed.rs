@@ -95,7 +95,7 @@ impl<'a> Seed<'a> {
     pub fn create(self) -> u64 {
         let mut table = self.github.state.repositories.lock().unwrap();
         let id = table.next_id();
-        let folder = self.github.state.folder.path().join("repositories").join(format!("{id}.git"));
+        let folder = self.github.state.folder.join("repositories").join(format!("{id}.git"));
         self.init(&folder);
         if self.commits > 0 {
             self.fill(&folder);
