@@ -87,3 +87,30 @@ async fn a_binding_survives_a_kill_of_every_part() {
     git.run(&["push", "origin", "HEAD:fix-y"]).await.ok();
     world.finish().await;
 }
+
+#[tokio::test]
+async fn every_data_plane_knows_every_run() {
+    let world = World::builder(PROGRAM).dataplanes(2).start().await;
+    world.github.create("acme/api");
+    let run = world.register(Identity::Write).await;
+    let git = world.git(&run).cloned("acme/api").await;
+    git.commit("fix.txt", "fix\n").await;
+    git.run(&["push", "origin", "HEAD:fix-x"]).await.ok();
+    let other = world.git_at(1, &run.bearer);
+    git.run(&["push", &other.url("acme/api"), "HEAD:fix-y"]).await.ok();
+    assert_eq!(world.show(&run).await.pushes.len(), 2);
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn git_works_over_http2_and_without_tls() {
+    for builder in [World::builder(PROGRAM).http2(), World::builder(PROGRAM).plain()] {
+        let world = builder.start().await;
+        world.github.create("acme/api");
+        let run = world.register(Identity::Write).await;
+        let git = world.git(&run).cloned("acme/api").await;
+        git.commit("big", vec![b'x'; 64 * 1024]).await;
+        git.run(&["push", "origin", "HEAD:fix-x"]).await.ok();
+        world.finish().await;
+    }
+}

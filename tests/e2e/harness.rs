@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use gitdoor_proto::v1::Identity;
 use gitdoor_tests::git::{self, Git, Transcript};
 use gitdoor_tests::pkt;
-use gitdoor_tests::world::Secret;
+use gitdoor_tests::world::{Secret, World};
+
+use crate::PROGRAM;
 
 #[test]
 fn a_secret_is_found_raw_and_in_base64_at_any_alignment_and_percent_encoded() {
@@ -56,4 +59,13 @@ async fn a_client_is_blind_to_the_settings_of_who_runs_it() {
         let foreign = |line: &&str| !line.contains("gitconfig") || line.contains("/etc/");
         assert_eq!(config.stdout.lines().filter(foreign).collect::<Vec<_>>(), Vec::<&str>::new());
     }
+}
+
+#[tokio::test]
+#[should_panic(expected = "a secret, bearer, is in")]
+async fn a_world_in_which_a_bearer_was_written_down_does_not_end_well() {
+    let world = World::start(PROGRAM).await;
+    let run = world.register(Identity::Read).await;
+    std::fs::write(world.path().join("clients/leak"), STANDARD.encode(format!("x:{}", run.bearer))).unwrap();
+    world.finish().await;
 }

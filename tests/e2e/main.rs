@@ -1,9 +1,10 @@
 //! End to end: every part a process of its own, real clients, the stand-in GitHub behind them.
-#![expect(clippy::unwrap_used, reason = "a test's own steps fail by a panic")]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's own steps fail by a panic")]
 
 mod door;
 mod harness;
 mod standin;
+mod upstream;
 
 /// The program that has all parts of gitdoor in it.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_demo");
