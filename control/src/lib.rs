@@ -1,1 +1,3 @@
-//! Placeholder.
+//! gitdoor's control plane: runs, bearers, bindings, policy, the push ledger and minting. It decides.
+
+pub mod forge;
