@@ -84,8 +84,8 @@ impl Minted {
     #[must_use]
     pub fn new(value: SecretString, minted_at: SystemTime, repository_id: Option<u64>) -> Self {
         let hash = Sha256::digest(value.expose_secret().as_bytes());
-        let id = hash.iter().take(ID_BYTES).map(|byte| format!("{byte:02x}")).collect();
-        Self(Arc::new(Inner { value, id, minted_at, repository_id }))
+        let id = hash.iter().take(ID_BYTES).fold(0_u64, |id, byte| id << 8 | u64::from(*byte));
+        Self(Arc::new(Inner { value, id: format!("{id:016x}"), minted_at, repository_id }))
     }
 
     /// The token's text, for the permit and for requests to the forge, and for nothing else.

@@ -1,3 +1,10 @@
 //! gitdoor's control plane: runs, bearers, bindings, policy, the push ledger and minting. It decides.
 
+pub mod clock;
 pub mod forge;
+pub mod metrics;
+pub mod policy;
+pub mod push;
+pub mod run;
+pub mod store;
+pub mod ticket;
