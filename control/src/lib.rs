@@ -2,9 +2,13 @@
 
 pub mod clock;
 pub mod forge;
+pub mod gate;
+pub mod lease;
 pub mod metrics;
 pub mod policy;
 pub mod push;
 pub mod run;
+pub mod service;
+pub mod status;
 pub mod store;
 pub mod ticket;

@@ -11,6 +11,7 @@ use gitdoor_proto::repository::InvalidRepository;
 use gitdoor_proto::{BearerHash, Pattern, RepositoryName, RunId};
 
 pub use self::message::Registration;
+pub(crate) use self::message::run_id_from;
 
 /// Time that a bearer lives on after its run's budget, so that the last push can end.
 pub const GRACE: Duration = Duration::from_mins(5);
@@ -216,6 +217,9 @@ pub enum Invalid {
     /// No request id.
     #[error("request_id: 1 to 128 printable ASCII characters")]
     RequestId,
+    /// A question of a kind that this program does not know.
+    #[error("question: required")]
+    Question,
     /// No intent.
     #[error("intent: required")]
     Intent,
