@@ -36,7 +36,7 @@ pub(super) fn run<S: Store, F: Forge>(
             drop(open);
             None
         }));
-    let news = told(missed, news).take_until(over.cancelled_owned());
+    let news = told(&missed, news).take_until(over.cancelled_owned());
     stream::select(answers, news).take_until(drain.cancelled_owned())
 }
 
@@ -59,9 +59,9 @@ impl Drop for Open {
 
 /// The ends of the last minute, then each as it comes.
 fn told(
-    missed: Vec<Ended>,
+    missed: &[Ended],
     news: broadcast::Receiver<Ended>,
-) -> impl Stream<Item = Result<v1::SessionResponse, Status>> + Send {
+) -> impl Stream<Item = Result<v1::SessionResponse, Status>> + Send + use<> {
     let live = stream::unfold(Some(news), |news| async move {
         let mut news = news?;
         match news.recv().await {
