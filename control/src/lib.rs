@@ -21,6 +21,8 @@ pub mod status;
 pub mod store;
 pub mod sweep;
 pub mod ticket;
+#[cfg(test)]
+mod village;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};

@@ -3,3 +3,5 @@
 pub mod gate;
 pub mod runs;
 mod session;
+#[cfg(test)]
+mod tests;

@@ -1,104 +1,21 @@
 //! What the gate promises, against a real store and a forge of a few repositories in memory.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use gitdoor_proto::{Bearer, Denial, Reason, RepositoryName, RunId, v1};
+use gitdoor_proto::{Bearer, Denial, Reason, RunId, v1};
 
 use super::Gate;
 use super::question::Question;
 use super::tickets::Report;
 use crate::clock;
-use crate::forge::{Facts, Forge, MintError, Minted, ReadScope, Target};
+use crate::forge::MintError;
 use crate::lease::{End, Leases};
 use crate::push::{Outcome, Push};
 use crate::run::{Registration, Run};
 use crate::store::sqlite::Sqlite;
 use crate::store::{Registered, Store};
-
-/// A forge of repositories in memory. It keeps a token until it is rejected, and lists what was asked of it.
-#[derive(Debug, Default)]
-struct Village {
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    repositories: HashMap<u64, Facts>,
-    unreadable: bool,
-    failure: Option<MintError>,
-    generation: u64,
-    rejected_lately: bool,
-    asked: Vec<String>,
-}
-
-impl Village {
-    fn put(&self, id: u64, name: &str, default_branch: &str) {
-        let full_name = RepositoryName::parse(name).unwrap();
-        let facts = Facts { id, full_name, default_branch: default_branch.into() };
-        self.state.lock().unwrap().repositories.insert(id, facts);
-    }
-
-    fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.state.lock().unwrap().asked)
-    }
-
-    fn mint(&self, what: String, id: Option<u64>, now: SystemTime) -> Result<Minted, MintError> {
-        let mut state = self.state.lock().unwrap();
-        let text = format!("ghs_{what}_{}", state.generation).replace('/', "_");
-        state.asked.push(what);
-        match &state.failure {
-            Some(failure) => Err(failure.clone()),
-            None => Ok(minted(text, id, now)),
-        }
-    }
-}
-
-fn minted(text: String, id: Option<u64>, now: SystemTime) -> Minted {
-    Minted::new(text.into(), now, id)
-}
-
-impl Forge for Village {
-    async fn read_token(&self, scope: &ReadScope, now: SystemTime) -> Result<Minted, MintError> {
-        match scope {
-            ReadScope::All => self.mint("read-all".into(), None, now),
-            ReadScope::Repositories(names) => self.mint(format!("read-{names:?}"), None, now),
-        }
-    }
-
-    async fn write_token(&self, target: &Target, workflows: bool, now: SystemTime) -> Result<Minted, MintError> {
-        let id = match target {
-            Target::Bound { id, .. } => Some(*id),
-            Target::Named(name) => {
-                let state = self.state.lock().unwrap();
-                state.repositories.values().find(|facts| facts.full_name == *name).map(|facts| facts.id)
-            }
-        };
-        let id = id.ok_or(MintError::RepositoryUnknown)?;
-        self.mint(format!("write-{id}{}", if workflows { "" } else { "-plain" }), Some(id), now)
-    }
-
-    async fn facts(&self, minted: &Minted, _: bool, _: SystemTime) -> Result<Facts, MintError> {
-        let mut state = self.state.lock().unwrap();
-        state.asked.push("facts".into());
-        let id = minted.repository_id().unwrap();
-        if state.unreadable {
-            return Err(MintError::Unavailable(Duration::from_secs(3)));
-        }
-        state.repositories.get(&id).cloned().ok_or(MintError::RepositoryUnknown)
-    }
-
-    async fn reject(&self, _: &str, _: SystemTime) -> bool {
-        let mut state = self.state.lock().unwrap();
-        if state.rejected_lately {
-            return false;
-        }
-        state.rejected_lately = true;
-        state.generation += 1;
-        true
-    }
-}
+use crate::village::Village;
 
 struct Door {
     gate: Gate<Sqlite, Village>,
@@ -115,9 +32,7 @@ fn start() -> SystemTime {
 impl Door {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let forge = Arc::new(Village::default());
-        forge.put(7, "acme/api", "main");
-        forge.put(8, "acme/web", "trunk");
+        let forge = Arc::new(Village::new());
         Self::at(dir, forge)
     }
 
@@ -295,12 +210,12 @@ async fn nothing_binds_when_the_default_branch_cannot_be_read_or_the_repository_
     let door = Door::new();
     let bearer = door.writer().await;
     let permit = door.ask(&bearer, discovery("acme/api")).await.unwrap();
-    door.forge.state.lock().unwrap().unreadable = true;
+    door.forge.unreadable(true);
     let denial = door.gate.bind(&permit.authorization, start()).await.unwrap_err();
     assert_eq!((denial.reason, denial.retry_after), (Reason::RepositoryUnreadable, Some(Duration::from_secs(3))));
     assert_eq!(door.stored().await.binding, None);
     assert_eq!(reason(door.ask(&bearer, discovery("acme/none")).await), Reason::RepositoryUnknown);
-    door.forge.state.lock().unwrap().unreadable = false;
+    door.forge.unreadable(false);
     door.gate.bind(&permit.authorization, start()).await.unwrap();
 }
 
@@ -395,12 +310,12 @@ async fn a_branch_that_became_default_is_refused_and_stays_so() {
 async fn a_push_is_refused_when_the_facts_cannot_be_read() {
     let door = Door::new();
     let bearer = door.bound().await;
-    door.forge.state.lock().unwrap().unreadable = true;
+    door.forge.unreadable(true);
     let denied = door.ask(&bearer, push("acme/api", &["refs/heads/x"])).await;
     assert_eq!(reason(denied), Reason::RepositoryUnreadable);
     assert!(door.pushes().await.is_empty());
-    door.forge.state.lock().unwrap().unreadable = false;
-    door.forge.state.lock().unwrap().failure = Some(MintError::Suspended);
+    door.forge.unreadable(false);
+    door.forge.fail(Some(MintError::Suspended));
     let denied = door.ask(&bearer, push("acme/api", &["refs/heads/x"])).await;
     assert_eq!(reason(denied), Reason::InstallationSuspended);
 }
@@ -518,7 +433,7 @@ async fn a_refused_token_is_replaced_once() {
     let door = Door::new();
     let bearer = door.bound().await;
     for intent in [fetch("acme/api"), discovery("acme/api")] {
-        door.forge.state.lock().unwrap().rejected_lately = false;
+        door.forge.a_minute_passes();
         let permit = door.ask(&bearer, intent).await.unwrap();
         let first = permit.token.unwrap();
         let second = door.gate.replace_token(&permit.authorization, &first.id, start()).await.unwrap();

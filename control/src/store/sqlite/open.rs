@@ -14,6 +14,8 @@ const APPLICATION_ID: i32 = 0x6774_6472;
 const MIGRATIONS: &[&str] = &[include_str!("../../../migrations/sqlite/0001_runs_and_pushes.sql")];
 /// How long a statement waits for a lock that an inspecting process holds.
 const BUSY: Duration = Duration::from_secs(2);
+/// The first bytes of every database.
+const HEADER: &[u8] = b"SQLite format 3\0";
 /// The first four bytes of a write-ahead log, but for the lowest bit.
 const WAL_MAGIC: u32 = 0x377f_0682;
 
@@ -50,8 +52,14 @@ pub enum OpenError {
         /// The store.
         path: PathBuf,
     },
+    /// Something else.
+    #[error("{}: not a database", path.display())]
+    NoDatabase {
+        /// The file.
+        path: PathBuf,
+    },
     /// `SQLite` cannot read it.
-    #[error("{}: not a database, or a broken one", path.display())]
+    #[error("{}: a broken database", path.display())]
     Broken {
         /// The file.
         path: PathBuf,
@@ -100,6 +108,7 @@ pub(super) fn open(path: &Path) -> Result<Files, OpenError> {
     if !parent.is_dir() {
         return Err(OpenError::Folder { path: path.to_owned() });
     }
+    check_header(path)?;
     let lock = lock(path)?;
     create(path)?;
     check_log(path)?;
@@ -116,6 +125,23 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
+}
+
+/// What is no database is refused before anything is put beside it.
+fn check_header(path: &Path) -> Result<(), OpenError> {
+    let failed = |source| OpenError::File { path: path.to_owned(), source };
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(failed(source)),
+    };
+    let mut header = Vec::with_capacity(HEADER.len());
+    file.take(HEADER.len() as u64).read_to_end(&mut header).map_err(failed)?;
+    if header.is_empty() || header == HEADER {
+        Ok(())
+    } else {
+        Err(OpenError::NoDatabase { path: path.to_owned() })
+    }
 }
 
 /// Two processes that write one file would each answer from what the other has not told it.
@@ -240,8 +266,9 @@ mod tests {
         fs::write(&path, &text).unwrap();
         let error = open(&path).err().unwrap();
         assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
-        assert!(matches!(error, OpenError::Broken { .. }));
+        assert!(matches!(error, OpenError::NoDatabase { .. }));
         assert_eq!(fs::read(&path).unwrap(), text);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     }
 
     #[test]
