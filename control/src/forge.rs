@@ -1,8 +1,7 @@
-//! What control asks of the forge: tokens, and the facts of a repository. `github` is the implementation.
-//!
-//! A token that leaves here was checked: it has exactly the permissions and the repositories that were asked for.
+//! The forge as control needs it: tokens of two scopes, a repository's facts, and why it gives neither.
 
 use std::fmt;
+use std::fmt::Write as _;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -11,19 +10,19 @@ use gitdoor_proto::RepositoryName;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
-/// Bytes of the token's hash that name it: enough to tell tokens apart, useless to guess one.
+/// Bytes of the token's hash that name it; 64 bits tell apart all tokens that one control ever holds.
 const ID_BYTES: usize = 8;
 
-/// A forge, as the gate needs it. Every answer may come from a cache; none needs another mint than it says.
+/// A git host that mints short-lived tokens for repositories.
 pub trait Forge: Send + Sync + 'static {
-    /// A token that may read.
+    /// A token that only reads.
     fn read_token(
         &self,
         scope: &ReadScope,
         now: SystemTime,
     ) -> impl Future<Output = Result<Minted, MintError>> + Send;
 
-    /// A token that may write to exactly one repository; `workflows` says whether to workflow files too.
+    /// A token that pushes to exactly one repository; without `workflows` it cannot change workflow files.
     fn write_token(
         &self,
         target: &Target,
@@ -31,8 +30,8 @@ pub trait Forge: Send + Sync + 'static {
         now: SystemTime,
     ) -> impl Future<Output = Result<Minted, MintError>> + Send;
 
-    /// Id, full name and default branch, read with this write token; read once per token and kept with it,
-    /// unless `fresh` and older than a minute.
+    /// Id, full name and default branch, read with this write token. They are read once for a token and kept with
+    /// it; with `fresh` they are read again when older than a minute.
     fn facts(
         &self,
         minted: &Minted,
@@ -45,68 +44,71 @@ pub trait Forge: Send + Sync + 'static {
     fn reject(&self, token_id: &str, now: SystemTime) -> impl Future<Output = bool> + Send;
 }
 
-/// What a read token reaches.
+/// What a read token reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadScope {
-    /// Every repository of the installation.
+    /// All repositories of the installation.
     All,
-    /// Exactly these.
+    /// These alone.
     Repositories(Vec<RepositoryName>),
 }
 
-/// What a write token is pinned to.
+/// The one repository of a write token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// The repository that has this name now: before a binding.
+    /// As the client spelled it; the id is not known yet.
     Named(RepositoryName),
-    /// The repository with this id, whatever its name is now.
+    /// As a run is bound to it; the id decides, the name may be an older one.
     Bound {
-        /// The forge's id.
+        /// The forge's number of the repository.
         id: u64,
-        /// Its name when it was bound: for words and logs.
+        /// Its last known name.
         name: RepositoryName,
     },
 }
 
-/// An installation token that was checked. Cheap to clone.
+/// A token whose answer was checked. Clones share one secret; `Debug` shows the id alone.
 #[derive(Clone)]
 pub struct Minted(Arc<Inner>);
 
 struct Inner {
-    value: SecretString,
+    token: SecretString,
     id: String,
-    minted_at: SystemTime,
     repository_id: Option<u64>,
+    minted_at: SystemTime,
 }
 
 impl Minted {
-    /// A token whose answer was checked; `repository_id` is set when it is pinned to one repository.
+    /// Wraps a token; `repository_id` is that of the one repository it is pinned to.
     #[must_use]
-    pub fn new(value: SecretString, minted_at: SystemTime, repository_id: Option<u64>) -> Self {
-        let hash = Sha256::digest(value.expose_secret().as_bytes());
-        let id = hash.iter().take(ID_BYTES).fold(0_u64, |id, byte| id << 8 | u64::from(*byte));
-        Self(Arc::new(Inner { value, id: format!("{id:016x}"), minted_at, repository_id }))
+    pub fn new(token: SecretString, repository_id: Option<u64>, minted_at: SystemTime) -> Self {
+        let hash = Sha256::digest(token.expose_secret());
+        let mut id = String::with_capacity(2 * ID_BYTES);
+        for byte in hash.iter().take(ID_BYTES) {
+            let _infallible = write!(id, "{byte:02x}");
+        }
+        Self(Arc::new(Inner { token, id, repository_id, minted_at }))
     }
 
-    /// The token's text, for the permit and for requests to the forge, and for nothing else.
+    /// The token's text, for an `Authorization` header and for nothing else.
     #[must_use]
     pub fn expose(&self) -> &str {
-        self.0.value.expose_secret()
+        self.0.token.expose_secret()
     }
 
-    /// Names the token without showing it: the start of its hash, in hex.
+    /// Names the token without showing it: 16 hex digits of its hash.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.0.id
     }
 
-    /// When it was minted.
+    /// When it was asked for.
     #[must_use]
     pub fn minted_at(&self) -> SystemTime {
         self.0.minted_at
     }
 
-    /// The one repository that it is pinned to, if it is.
+    /// The repository that it is pinned to, when it is pinned to one.
     #[must_use]
     pub fn repository_id(&self) -> Option<u64> {
         self.0.repository_id
@@ -119,70 +121,38 @@ impl fmt::Debug for Minted {
     }
 }
 
-/// A repository as the forge describes it.
+/// What the forge says of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// The forge's id: it stays when the repository is renamed.
+    /// Its number, which a rename leaves alone.
     pub id: u64,
     /// Its present name.
     pub full_name: RepositoryName,
-    /// Its default branch, without `refs/heads/`.
+    /// The branch, without `refs/heads/`, that it names as default.
     pub default_branch: String,
 }
 
-/// Why the forge gave no token, or no facts. `Display` is safe to show a client.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum MintError {
-    /// No such repository, or the installation does not have it.
-    #[error("no such repository in the installation")]
-    RepositoryUnknown,
-    /// The App is not, or no longer, installed.
-    #[error("the GitHub App is not installed")]
-    NotInstalled,
-    /// The installation is suspended.
-    #[error("the installation of the GitHub App is suspended")]
-    Suspended,
-    /// The installation does not grant a permission.
-    #[error("the installation does not grant the permission {0}")]
-    PermissionMissing(Permission),
-    /// The forge limits the rate; no mint before this time has passed.
-    #[error("the forge limits the rate of requests")]
-    RateLimited(Duration),
-    /// The forge cannot be reached or fails; no mint before this time has passed.
-    #[error("the forge is unavailable")]
-    Unavailable(Duration),
-    /// The forge minted another token than was asked for; it was revoked.
-    #[error("the forge minted another token than was asked for: {0}")]
-    Untrusted(Mismatch),
-    /// The forge says that the App's JWT is from another time.
-    #[error("the clocks of this control and of the forge differ")]
-    Clock,
-    /// The forge does not take the App's key.
-    #[error("the forge does not accept the key of the GitHub App")]
-    Key,
-}
-
-/// A permission that tokens are asked for with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// A permission of an installation, by the forge's name for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Permission {
-    /// Code, commits, branches.
+    /// Commits, branches, files.
     Contents,
-    /// Workflow files.
+    /// Files under `.github/workflows`.
     Workflows,
-    /// The repository's own data.
+    /// Names, ids, default branches.
     Metadata,
     /// Pull requests.
     PullRequests,
     /// Issues.
     Issues,
-    /// Workflow runs.
+    /// Workflow runs and artifacts.
     Actions,
     /// Check runs.
     Checks,
 }
 
 impl Permission {
-    /// The forge's name for it.
+    /// The forge's name, as in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -203,38 +173,57 @@ impl fmt::Display for Permission {
     }
 }
 
-/// How a minted token differs from the one that was asked for.
+/// Where an answer departs from what was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Mismatch {
-    /// It reaches all repositories, or not all.
+    /// The token is not limited to selected repositories, or does not say.
     #[error("its repository selection")]
     Selection,
-    /// It reaches other repositories.
+    /// The repositories are not exactly those asked for.
     #[error("its repositories")]
     Repositories,
-    /// The repository of that name has another id.
-    #[error("the id of its repository")]
+    /// The repository has another id.
+    #[error("its repository's id")]
     RepositoryId,
-    /// It may do more.
-    #[error("it has more permissions")]
+    /// It can do more than was asked for.
+    #[error("wider permissions")]
     WiderPermissions,
-    /// It may do less.
-    #[error("it has fewer permissions")]
+    /// It can do less than was asked for.
+    #[error("narrower permissions")]
     NarrowerPermissions,
-    /// It ends too soon, or its end cannot be read.
+    /// It lives much shorter or longer than an hour, or does not say.
     #[error("its expiry")]
     Expiry,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_minted_token_shows_its_id_alone() {
-        let minted = Minted::new("ghs_hush".to_owned().into(), SystemTime::UNIX_EPOCH, Some(7));
-        assert_eq!(minted.id().len(), 2 * ID_BYTES);
-        assert_eq!(format!("{minted:?}"), format!("Minted({})", minted.id()));
-        assert_eq!((minted.expose(), minted.repository_id()), ("ghs_hush", Some(7)));
-    }
+/// Why there is no token. The text is safe to show to a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MintError {
+    /// The installation has no such repository.
+    #[error("the installation has no such repository")]
+    RepositoryUnknown,
+    /// The forge knows no such installation.
+    #[error("the App is not installed")]
+    NotInstalled,
+    /// The installation is suspended.
+    #[error("the installation is suspended")]
+    Suspended,
+    /// The installation was not granted a permission.
+    #[error("the installation is not granted the permission {0}")]
+    PermissionMissing(Permission),
+    /// The forge limits the rate of minting; the time is when asking again may help, never under 30 seconds.
+    #[error("the forge limits the rate of minting for {} seconds more", .0.as_secs())]
+    RateLimited(Duration),
+    /// The forge cannot be reached, fails or is not understood; the time is when asking again may help.
+    #[error("the forge cannot be reached or fails")]
+    Unavailable(Duration),
+    /// The forge gave something other than was asked for; it was not used.
+    #[error("the forge's answer differs from what was asked for in {0}")]
+    Untrusted(Mismatch),
+    /// The forge refuses the App's signature for its times: one of the two clocks is wrong.
+    #[error("the forge refuses the App's signature for its times: a clock is wrong")]
+    Clock,
+    /// The forge refuses the App's signature.
+    #[error("the forge refuses the App's key")]
+    Key,
 }

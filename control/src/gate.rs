@@ -1,7 +1,6 @@
 //! The gate: what a data plane asks, decided. Bearer, limits, policy, mint, facts, ledger, permit: in this order.
 
 mod denial;
-mod discoveries;
 mod permit;
 mod place;
 mod push;
@@ -9,15 +8,17 @@ pub mod question;
 #[cfg(test)]
 mod tests;
 mod tickets;
+mod window;
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use gitdoor_proto::{Bearer, Denial, RepositoryName, v1};
+use gitdoor_proto::{Bearer, Denial, Reason, RepositoryName, v1};
 
-use self::discoveries::Discoveries;
+use self::place::Name;
 use self::question::{Intent, Question};
-use crate::forge::{Forge, ReadScope, Target};
+use self::window::Window;
+use crate::forge::{Forge, Minted, ReadScope, Target};
 use crate::lease::Leases;
 use crate::policy::bearer::{self, Live};
 use crate::store::Store;
@@ -26,20 +27,28 @@ use crate::ticket::Purpose;
 pub use self::denial::{cause, forge_denial, store_denial, unreadable};
 pub use self::tickets::Report;
 
+/// Push discoveries that a run has in a minute before it is bound.
+const DISCOVERIES: usize = 10;
+/// Refused pushes of a run that are written to the ledger in a minute; each may have hundreds of refs.
+const REFUSALS: usize = 20;
+
 /// Decides for one store and one forge.
 #[derive(Debug)]
 pub struct Gate<S, F> {
     store: Arc<S>,
     forge: Arc<F>,
     leases: Arc<Leases>,
-    discoveries: Discoveries,
+    /// Push discoveries of unbound runs: each may mint a token for another repository.
+    discoveries: Window,
+    /// Refused pushes that are written to the ledger: a hostile run must not fill the store.
+    refusals: Window,
 }
 
 impl<S: Store, F: Forge> Gate<S, F> {
     /// A gate.
     #[must_use]
     pub fn new(store: Arc<S>, forge: Arc<F>, leases: Arc<Leases>) -> Self {
-        Self { store, forge, leases, discoveries: Discoveries::default() }
+        Self { store, forge, leases, discoveries: Window::new(DISCOVERIES), refusals: Window::new(REFUSALS) }
     }
 
     /// The leases that it grants.
@@ -55,7 +64,9 @@ impl<S: Store, F: Forge> Gate<S, F> {
         match intent {
             Intent::Verify => Ok(permit::verified(live.run(), now)),
             Intent::Fetch(repository) => self.fetch(&live, repository, now).await,
-            Intent::Discovery(repository) => self.discovery(&live, repository, now).await,
+            Intent::Discovery { repository, redirected } => {
+                self.discovery(&live, Name { asked: repository, redirected }, now).await
+            }
             Intent::Probe(repository) => self.probe(&live, repository, now).await,
             Intent::Push { repository, commands } => {
                 self.push(&live, push::Asked { request_id, repository, commands }, now).await
@@ -83,29 +94,30 @@ impl<S: Store, F: Forge> Gate<S, F> {
         Ok(permit::forward(live.run(), &Purpose::Fetch(repository.clone()), &minted, &repository, now))
     }
 
-    async fn discovery(
-        &self,
-        live: &Live,
-        repository: RepositoryName,
-        now: SystemTime,
-    ) -> Result<v1::Permit, Denial> {
+    async fn discovery(&self, live: &Live, name: Name, now: SystemTime) -> Result<v1::Permit, Denial> {
         let writer = live.writer()?;
         if let Some(binding) = &live.run().binding {
-            let (minted, facts) = self.at_bound(writer, binding, &repository, now).await?;
+            let (minted, facts) = self.at_bound(writer, binding, &name, now).await?;
             let purpose = Purpose::Discovery(facts.full_name.clone());
             return Ok(permit::forward(live.run(), &purpose, &minted, &facts.full_name, now));
         }
-        self.discoveries.take(&live.run().id)?;
-        let target = Target::Named(repository.clone());
+        self.discoveries.take(&live.run().id).map_err(discovery_limit)?;
+        let minted = self.write_named(live, &name.asked, now).await?;
+        let purpose = Purpose::Discovery(name.asked.clone());
+        Ok(v1::Permit { bind: true, ..permit::forward(live.run(), &purpose, &minted, &name.asked, now) })
+    }
+
+    /// The write token of a repository that the run is not bound to yet.
+    async fn write_named(&self, live: &Live, name: &RepositoryName, now: SystemTime) -> Result<Minted, Denial> {
+        let target = Target::Named(name.clone());
         let minted = self.forge.write_token(&target, live.run().terms.options.workflows, now).await;
-        let minted = minted.map_err(|error| forge_denial(&error, Some(&repository)))?;
-        let purpose = Purpose::Discovery(repository.clone());
-        Ok(v1::Permit { bind: true, ..permit::forward(live.run(), &purpose, &minted, &repository, now) })
+        minted.map_err(|error| forge_denial(&error, Some(name)))
     }
 
     async fn probe(&self, live: &Live, repository: RepositoryName, now: SystemTime) -> Result<v1::Permit, Denial> {
         let writer = live.writer()?;
-        let (minted, facts) = self.at_bound(writer, writer.bound()?, &repository, now).await?;
+        let name = Name { asked: repository, redirected: false };
+        let (minted, facts) = self.at_bound(writer, writer.bound()?, &name, now).await?;
         let purpose = Purpose::Probe(facts.full_name.clone());
         Ok(permit::forward(live.run(), &purpose, &minted, &facts.full_name, now))
     }
@@ -113,6 +125,7 @@ impl<S: Store, F: Forge> Gate<S, F> {
     /// Forgets what is too old to matter. To be called now and then.
     pub fn tidy(&self) {
         self.discoveries.tidy();
+        self.refusals.tidy();
     }
 }
 
@@ -121,4 +134,9 @@ fn read_scope(live: &Live) -> ReadScope {
         [] => ReadScope::All,
         names => ReadScope::Repositories(names.to_vec()),
     }
+}
+
+fn discovery_limit(wait: Duration) -> Denial {
+    let words = format!("a run that is bound to no repository may start {DISCOVERIES} pushes a minute; wait");
+    Denial::new(Reason::DiscoveryLimit, words).retry_after(wait)
 }

@@ -111,3 +111,89 @@ fn ticks(period: Duration) -> tokio::time::Interval {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::from_micros;
+    use crate::lease::{LEASE, LOST_AFTER};
+    use crate::push::{Push, TicketHash};
+    use crate::run::tests::run;
+    use crate::store::sqlite::Sqlite;
+    use gitdoor_proto::RepositoryName;
+    use tokio::time::advance;
+
+    fn start() -> SystemTime {
+        from_micros(1_800_000_000_000_000)
+    }
+
+    fn open_push(number: u8) -> Push {
+        Push {
+            id: PushId::from_bytes([number; 16]),
+            run: gitdoor_proto::RunId::parse("r").unwrap(),
+            request_id: "q".into(),
+            repository: RepositoryName::parse("acme/api").unwrap(),
+            refs: Vec::new(),
+            ticket: Some(TicketHash::of("t")),
+            outcome: Outcome::Open,
+            request_bytes: 0,
+            opened_at: start(),
+            closed_at: None,
+        }
+    }
+
+    async fn store_with_pushes(numbers: &[u8]) -> (tempfile::TempDir, Sqlite) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Sqlite::open(&dir.path().join("store")).unwrap();
+        store.register(&run("r", start())).await.unwrap();
+        for number in numbers {
+            store.open_push(&open_push(*number), 1, start()).await.unwrap();
+        }
+        (dir, store)
+    }
+
+    async fn outcome(store: &Sqlite, number: u8) -> Outcome {
+        store.push(PushId::from_bytes([number; 16])).await.unwrap().unwrap().outcome
+    }
+
+    #[tokio::test]
+    async fn a_push_whose_data_plane_is_silent_ends_unknown() {
+        let (_dir, store) = store_with_pushes(&[1, 2]).await;
+        tokio::time::pause();
+        let (leases, push) = (Leases::new(), open_push(1));
+        leases.grant(&push.run, push.id, start() + Duration::from_hours(1)).unwrap();
+        leases.grant(&push.run, open_push(2).id, start() + Duration::from_hours(1)).unwrap();
+        advance(LEASE + LOST_AFTER).await;
+        leases.renew(&push.run, open_push(2).id, start() + Duration::from_hours(1)).unwrap();
+        tokio::time::resume();
+        let mut predecessors = Predecessors::Closed;
+        once(&store, &leases, &mut predecessors, start()).await.unwrap();
+        assert_eq!((outcome(&store, 1).await, outcome(&store, 2).await), (Outcome::Unknown, Outcome::Open));
+        assert!(!leases.knows(&push.run, push.id));
+    }
+
+    #[tokio::test]
+    async fn pushes_of_a_control_before_this_one_end_unknown_unless_they_are_renewed() {
+        let (_dir, store) = store_with_pushes(&[1, 2]).await;
+        tokio::time::pause();
+        let (leases, mut predecessors) = (Leases::new(), Predecessors::default());
+        tokio::time::resume();
+        once(&store, &leases, &mut predecessors, start()).await.unwrap();
+        once(&store, &leases, &mut predecessors, start()).await.unwrap();
+        assert_eq!(outcome(&store, 1).await, Outcome::Open);
+        tokio::time::pause();
+        advance(LEASE + LOST_AFTER).await;
+        leases.renew(&open_push(2).run, open_push(2).id, start() + Duration::from_hours(1)).unwrap();
+        tokio::time::resume();
+        once(&store, &leases, &mut predecessors, start()).await.unwrap();
+        assert_eq!((outcome(&store, 1).await, outcome(&store, 2).await), (Outcome::Unknown, Outcome::Open));
+        assert!(matches!(predecessors, Predecessors::Closed));
+    }
+
+    #[tokio::test]
+    async fn everything_that_is_older_than_kept_is_removed() {
+        let (_dir, store) = store_with_pushes(&[1, 2, 3]).await;
+        assert_eq!(prune_before(&store, start()).await.unwrap(), 0);
+        assert_eq!(prune_before(&store, start() + Duration::from_hours(1)).await.unwrap(), 4);
+    }
+}

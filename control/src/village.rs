@@ -21,6 +21,7 @@ struct State {
     failure: Option<MintError>,
     generation: u64,
     rejected_lately: bool,
+    facts_read: HashMap<String, (Facts, SystemTime)>,
     asked: Vec<String>,
 }
 
@@ -45,6 +46,11 @@ impl Village {
         self.state().failure = failure;
     }
 
+    /// The tokens of before are over: the next mint gives others.
+    pub(crate) fn tokens_expire(&self) {
+        self.state().generation += 1;
+    }
+
     pub(crate) fn a_minute_passes(&self) {
         self.state().rejected_lately = false;
     }
@@ -64,14 +70,14 @@ impl Village {
         let text = format!("ghs_{what}_{}", state.generation).replace('/', "_");
         state.asked.push(what);
         match &state.failure {
-            Some(failure) => Err(failure.clone()),
+            Some(failure) => Err(*failure),
             None => Ok(minted(text, id, now)),
         }
     }
 }
 
 fn minted(text: String, id: Option<u64>, now: SystemTime) -> Minted {
-    Minted::new(text.into(), now, id)
+    Minted::new(text.into(), id, now)
 }
 
 impl Forge for Village {
@@ -94,14 +100,22 @@ impl Forge for Village {
         self.mint(format!("write-{id}{}", if workflows { "" } else { "-plain" }), Some(id), now)
     }
 
-    async fn facts(&self, minted: &Minted, _: bool, _: SystemTime) -> Result<Facts, MintError> {
+    async fn facts(&self, minted: &Minted, fresh: bool, now: SystemTime) -> Result<Facts, MintError> {
         let mut state = self.state();
-        state.asked.push("facts".into());
-        let id = minted.repository_id().unwrap();
         if state.unreadable {
             return Err(MintError::Unavailable(Duration::from_secs(3)));
         }
-        state.repositories.get(&id).cloned().ok_or(MintError::RepositoryUnknown)
+        if let Some((facts, read_at)) = state.facts_read.get(minted.id()) {
+            let age = now.duration_since(*read_at).unwrap();
+            if !fresh || age <= Duration::from_mins(1) {
+                return Ok(facts.clone());
+            }
+        }
+        state.asked.push("facts".into());
+        let id = minted.repository_id().unwrap();
+        let facts = state.repositories.get(&id).cloned().ok_or(MintError::RepositoryUnknown)?;
+        state.facts_read.insert(minted.id().to_owned(), (facts.clone(), now));
+        Ok(facts)
     }
 
     async fn reject(&self, _: &str, _: SystemTime) -> bool {

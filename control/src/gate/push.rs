@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use gitdoor_proto::{Denial, Reason, RepositoryName, v1};
 
+use super::place::Name;
 use super::{Gate, cause, permit, store_denial};
 use crate::forge::{Facts, Forge, Minted};
 use crate::lease::{End, LEASE, Leases, NoLease, PUSHES};
@@ -48,7 +49,8 @@ impl<S: Store, F: Forge> Gate<S, F> {
         if asked.repository == binding.repository {
             judge(&asked.commands, rules(live.run(), binding, &binding.default_branches))?;
         }
-        let (minted, facts) = self.at_bound(writer, binding, &asked.repository, now).await?;
+        let name = Name { asked: asked.repository.clone(), redirected: false };
+        let (minted, facts) = self.at_bound(writer, binding, &name, now).await?;
         let mut default_branches = binding.default_branches.clone();
         if !default_branches.contains(&facts.default_branch) {
             default_branches.push(facts.default_branch.clone());
@@ -99,6 +101,10 @@ impl<S: Store, F: Forge> Gate<S, F> {
     async fn record_refused(&self, run: &Run, asked: Asked, denial: &Denial, push: PushId, now: SystemTime) {
         let of_policy = matches!(denial.reason, Reason::RunUnbound | Reason::BoundElsewhere);
         if !of_policy && denial.refs.is_empty() {
+            return;
+        }
+        if self.refusals.take(&run.id).is_err() {
+            tracing::warn!(run = %run.id, "refused pushes of this run are not recorded for a while: too many");
             return;
         }
         let general = denial.reason.as_str();

@@ -27,7 +27,12 @@ pub enum Intent {
     /// Fetch from a repository.
     Fetch(RepositoryName),
     /// Discover for a push to a repository.
-    Discovery(RepositoryName),
+    Discovery {
+        /// Which.
+        repository: RepositoryName,
+        /// Whether the forge redirected the client's name to this one.
+        redirected: bool,
+    },
     /// Send an empty body ahead of a push to a repository.
     Probe(RepositoryName),
     /// Push.
@@ -46,7 +51,7 @@ impl Intent {
         match self {
             Self::Verify => "verify",
             Self::Fetch(_) => "fetch",
-            Self::Discovery(_) => "push_discovery",
+            Self::Discovery { .. } => "push_discovery",
             Self::Probe(_) => "probe",
             Self::Push { .. } => "push",
         }
@@ -58,7 +63,7 @@ impl Intent {
         match self {
             Self::Verify => None,
             Self::Fetch(repository)
-            | Self::Discovery(repository)
+            | Self::Discovery { repository, .. }
             | Self::Probe(repository)
             | Self::Push { repository, .. } => Some(repository),
         }
@@ -68,7 +73,7 @@ impl Intent {
     #[must_use]
     pub fn refs(&self) -> usize {
         match self {
-            Self::Verify | Self::Fetch(_) | Self::Discovery(_) | Self::Probe(_) => 0,
+            Self::Verify | Self::Fetch(_) | Self::Discovery { .. } | Self::Probe(_) => 0,
             Self::Push { commands, .. } => commands.len(),
         }
     }
@@ -98,9 +103,8 @@ impl TryFrom<v1::authorize_request::Intent> for Intent {
         Ok(match message {
             Message::Verify(v1::Verify {}) => Self::Verify,
             Message::Fetch(v1::Fetch { repository }) => Self::Fetch(name(&repository)?),
-            // A redirected name is judged as any other: by the binding's id.
-            Message::PushDiscovery(v1::PushDiscovery { repository, redirected: _ }) => {
-                Self::Discovery(name(&repository)?)
+            Message::PushDiscovery(v1::PushDiscovery { repository, redirected }) => {
+                Self::Discovery { repository: name(&repository)?, redirected }
             }
             Message::Probe(v1::Probe { repository }) => Self::Probe(name(&repository)?),
             Message::Push(v1::PushIntent { repository, commands }) => {

@@ -255,13 +255,28 @@ async fn a_rename_is_followed_by_the_id_under_both_names() {
     let bearer = door.bound().await;
     door.forge.put(7, "acme/api2", "main");
     door.forge.put(9, "acme/api", "main");
-    for name in ["acme/api", "acme/api2", "ACME/Api2"] {
-        for intent in [discovery(name), probe(name), push(name, &["refs/heads/x"])] {
-            let permit = door.ask(&bearer, intent).await.unwrap();
+    let late = start() + Duration::from_secs(61);
+    assert_eq!(reason(door.ask(&bearer, probe("acme/api2")).await), Reason::BoundElsewhere);
+    for name in ["acme/api2", "acme/api", "ACME/Api2"] {
+        for intent in [probe(name), discovery(name), push(name, &["refs/heads/x"])] {
+            let permit = door.ask_at(&bearer, intent, late).await.unwrap();
             assert_eq!(permit.repository, "acme/api2", "{name}");
         }
     }
     assert!(!door.forge.asked().iter().any(|asked| asked.starts_with("write-9")));
+}
+
+#[tokio::test]
+async fn a_rename_that_the_forge_tells_of_is_followed_at_once() {
+    let door = Door::new();
+    let bearer = door.bound().await;
+    door.forge.put(7, "acme/api2", "main");
+    let redirected =
+        |name: &str| Intent::PushDiscovery(v1::PushDiscovery { repository: name.into(), redirected: true });
+    for intent in [redirected("acme/api2"), discovery("acme/api"), push("acme/api", &["refs/heads/x"])] {
+        assert_eq!(door.ask(&bearer, intent).await.unwrap().repository, "acme/api2");
+    }
+    assert_eq!(reason(door.ask(&bearer, redirected("acme/web")).await), Reason::BoundElsewhere);
 }
 
 #[tokio::test]
@@ -287,9 +302,10 @@ async fn a_refused_push_is_in_the_ledger_with_every_verdict_and_costs_no_mint() 
     let words: Vec<_> = rows[0].refs.iter().map(|pushed| pushed.refusal.as_deref().unwrap()).collect();
     assert_eq!(words, ["another ref of this push was refused", "default branch"]);
     assert!(door.forge.asked().is_empty());
-    for _ in 0..8 {
+    for _ in 0..30 {
         assert_eq!(reason(door.ask(&bearer, push("acme/api", &["refs/tags/v1"])).await), Reason::Tag);
     }
+    assert_eq!(door.pushes().await.len(), 20, "a hostile run does not fill the store");
 }
 
 #[tokio::test]
@@ -298,6 +314,7 @@ async fn a_branch_that_became_default_is_refused_and_stays_so() {
     let bearer = door.bound().await;
     for (default, refused) in [("trunk", "trunk"), ("main", "trunk"), ("main", "main")] {
         door.forge.put(7, "acme/api", default);
+        door.forge.tokens_expire();
         let name = format!("refs/heads/{refused}");
         assert_eq!(reason(door.ask(&bearer, push("acme/api", &[&name])).await), Reason::DefaultBranch);
         door.ask(&bearer, probe("acme/api")).await.unwrap();
@@ -310,6 +327,7 @@ async fn a_branch_that_became_default_is_refused_and_stays_so() {
 async fn a_push_is_refused_when_the_facts_cannot_be_read() {
     let door = Door::new();
     let bearer = door.bound().await;
+    door.forge.tokens_expire();
     door.forge.unreadable(true);
     let denied = door.ask(&bearer, push("acme/api", &["refs/heads/x"])).await;
     assert_eq!(reason(denied), Reason::RepositoryUnreadable);

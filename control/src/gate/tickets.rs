@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use gitdoor_proto::reason::printable;
-use gitdoor_proto::{Denial, Reason, RepositoryName, v1};
+use gitdoor_proto::{Denial, Reason, v1};
 
 use super::{Gate, forge_denial, permit, place, push, read_scope, store_denial, unreadable};
 use crate::forge::{Forge, MintError, Minted, Target};
@@ -56,17 +56,6 @@ impl<S: Store, F: Forge> Gate<S, F> {
         let run = live.run();
         let stored = self.store.bind(&run.id, run.bearer.generation, &offer, now).await.map_err(store_denial)?;
         standing(stored, &offer, now)
-    }
-
-    async fn write_named(
-        &self,
-        live: &Live,
-        repository: &RepositoryName,
-        now: SystemTime,
-    ) -> Result<Minted, Denial> {
-        let target = Target::Named(repository.clone());
-        let minted = self.forge.write_token(&target, live.run().terms.options.workflows, now).await;
-        minted.map_err(|error| forge_denial(&error, Some(repository)))
     }
 
     /// May a push go on? With `sent` its last byte went up, and there is nothing left to stop.
@@ -167,7 +156,7 @@ fn standing(stored: Option<Run>, offer: &Binding, now: SystemTime) -> Result<Bin
     let live = bearer::still_live(stored.ok_or_else(bearer::unknown)?, now)?;
     match &live.run().binding {
         Some(binding) if binding.repository_id == offer.repository_id => Ok(binding.clone()),
-        Some(other) => Err(place::elsewhere(&other.repository, &offer.repository)),
+        Some(other) => Err(place::bound_elsewhere(&other.repository, &offer.repository)),
         None => Err(bearer::wrong()),
     }
 }

@@ -19,8 +19,10 @@ use crate::store::{Registered, Rotated, Store};
 const DEFAULT_PAGE: u32 = 100;
 /// Most runs on a page.
 const MAX_PAGE: u32 = 1000;
-/// Pushes that are shown with a run: as many as fit a message.
+/// Most pushes that are shown with a run.
 const SHOWN_PUSHES: u32 = 500;
+/// Bytes of runs or pushes in one answer: clients take 4 MiB.
+const ANSWER_BYTES: usize = 3 << 20;
 
 /// Registers and ends the runs of one store.
 #[derive(Debug)]
@@ -109,10 +111,8 @@ impl<S: Store, F: Forge> RunsService<S, F> {
     async fn run(&self, id: RunId, now: SystemTime) -> Result<v1::GetRunResponse, Failure> {
         let run = self.store.run(&id).await?.ok_or_else(|| Failure::Unknown(id.clone()))?;
         let pushes = self.store.pushes(&id, SHOWN_PUSHES).await?;
-        Ok(v1::GetRunResponse {
-            run: Some(run.to_message(now)),
-            pushes: pushes.into_iter().map(Into::into).collect(),
-        })
+        let pushes = pushes.into_iter().map(Into::into);
+        Ok(v1::GetRunResponse { run: Some(run.to_message(now)), pushes: as_fit(pushes) })
     }
 
     async fn list(&self, message: v1::ListRunsRequest, now: SystemTime) -> Result<v1::ListRunsResponse, Failure> {
@@ -126,16 +126,23 @@ impl<S: Store, F: Forge> RunsService<S, F> {
             "" => None,
             token => Some(RunId::parse(token).map_err(|_shape| Invalid::PageToken)?),
         };
-        // One more than fits the page says whether there is another.
-        let mut runs = self.store.runs(after.as_ref(), size + 1).await?;
-        let more = runs.len() > size as usize;
-        runs.truncate(size as usize);
-        let last = runs.last().filter(|_| more).map(|run| run.id.to_string());
-        Ok(v1::ListRunsResponse {
-            runs: runs.iter().map(|run| run.to_message(now)).collect(),
-            next_page_token: last.unwrap_or_default(),
-        })
+        // One more than is asked for says whether there is another.
+        let stored = self.store.runs(after.as_ref(), size + 1).await?;
+        let page = stored.iter().take(size as usize).map(|run| run.to_message(now));
+        let runs: Vec<v1::Run> = as_fit(page);
+        let last = runs.last().filter(|_| runs.len() < stored.len()).map(|run| run.run_id.clone());
+        Ok(v1::ListRunsResponse { runs, next_page_token: last.unwrap_or_default() })
     }
+}
+
+/// The first messages that fit an answer; the first of all fits any.
+fn as_fit<M: prost::Message>(messages: impl Iterator<Item = M>) -> Vec<M> {
+    let mut bytes = 0;
+    let fits = |message: &M| {
+        bytes += message.encoded_len() + 8;
+        bytes <= ANSWER_BYTES
+    };
+    messages.take_while(fits).collect()
 }
 
 #[tonic::async_trait]

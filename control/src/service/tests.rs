@@ -317,12 +317,10 @@ async fn many_questions_at_once_are_each_answered_by_their_id() {
         let answer = session.next().await;
         check(&mut open, answer);
     }
+}
 
-    fn check(open: &mut std::collections::HashMap<u64, bool>, answer: v1::SessionResponse) {
-        let known = open.remove(&answer.id).expect("answered once");
-        let Some(Answer::Authorize(v1::AuthorizeResponse { verdict: Some(verdict) })) = answer.answer else {
-            panic!()
-        };
-        assert_eq!(matches!(verdict, v1::authorize_response::Verdict::Permit(_)), known);
-    }
+fn check(open: &mut std::collections::HashMap<u64, bool>, answer: v1::SessionResponse) {
+    let known = open.remove(&answer.id).expect("answered once");
+    let Some(Answer::Authorize(v1::AuthorizeResponse { verdict: Some(verdict) })) = answer.answer else { panic!() };
+    assert_eq!(matches!(verdict, v1::authorize_response::Verdict::Permit(_)), known);
 }
