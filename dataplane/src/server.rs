@@ -88,7 +88,7 @@ impl Bound {
                 tokio::spawn(admin::serve(socket.listener()?, Arc::clone(&readiness), metrics.clone()));
             }
             std::io::stdout().write_all(ready.as_bytes())?;
-            wait(&threads).await?;
+            wait(&threads, metrics).await?;
             tracing::info!("draining");
             readiness.draining.store(true, Ordering::Relaxed);
             draining.cancel();
@@ -125,8 +125,9 @@ fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// Waits for a signal; a thread that ended before it is a failure.
-async fn wait(threads: &[JoinHandle<io::Result<()>>]) -> anyhow::Result<()> {
+/// Waits for a signal; a thread that ended before it is a failure. Meanwhile takes in what histograms have gathered,
+/// which nobody may ever come for.
+async fn wait(threads: &[JoinHandle<io::Result<()>>], metrics: &PrometheusHandle) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut check = tokio::time::interval(Duration::from_secs(1));
@@ -135,6 +136,7 @@ async fn wait(threads: &[JoinHandle<io::Result<()>>]) -> anyhow::Result<()> {
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
             _ = check.tick() => {
+                metrics.run_upkeep();
                 anyhow::ensure!(!threads.iter().any(JoinHandle::is_finished), "a serving thread has ended");
             }
         }

@@ -1,0 +1,142 @@
+//! The gate: what a data plane asks, decided. Bearer, limits, policy, mint, facts, ledger, permit: in this order.
+
+mod denial;
+mod permit;
+mod place;
+mod push;
+pub mod question;
+#[cfg(test)]
+mod tests;
+mod tickets;
+mod window;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use gitdoor_proto::{Bearer, Denial, Reason, RepositoryName, v1};
+
+use self::place::Name;
+use self::question::{Intent, Question};
+use self::window::Window;
+use crate::forge::{Forge, Minted, ReadScope, Target};
+use crate::lease::Leases;
+use crate::policy::bearer::{self, Live};
+use crate::store::Store;
+use crate::ticket::Purpose;
+
+pub use self::denial::{cause, forge_denial, store_denial, unreadable};
+pub use self::tickets::Report;
+
+/// Push discoveries that a run has in a minute before it is bound.
+const DISCOVERIES: usize = 10;
+/// Refused pushes of a run that are written to the ledger in a minute; each may have hundreds of refs.
+const REFUSALS: usize = 20;
+
+/// Decides for one store and one forge.
+#[derive(Debug)]
+pub struct Gate<S, F> {
+    store: Arc<S>,
+    forge: Arc<F>,
+    leases: Arc<Leases>,
+    /// Push discoveries of unbound runs: each may mint a token for another repository.
+    discoveries: Window,
+    /// Refused pushes that are written to the ledger: a hostile run must not fill the store.
+    refusals: Window,
+}
+
+impl<S: Store, F: Forge> Gate<S, F> {
+    /// A gate.
+    #[must_use]
+    pub fn new(store: Arc<S>, forge: Arc<F>, leases: Arc<Leases>) -> Self {
+        Self { store, forge, leases, discoveries: Window::new(DISCOVERIES), refusals: Window::new(REFUSALS) }
+    }
+
+    /// The leases that it grants.
+    #[must_use]
+    pub fn leases(&self) -> &Leases {
+        &self.leases
+    }
+
+    /// May this request be made, and with which token?
+    pub async fn authorize(&self, question: Question, now: SystemTime) -> Result<v1::Permit, Denial> {
+        let Question { bearer, request_id, intent } = question;
+        let live = self.admit(&bearer, now).await?;
+        match intent {
+            Intent::Verify => Ok(permit::verified(live.run(), now)),
+            Intent::Fetch(repository) => self.fetch(&live, repository, now).await,
+            Intent::Discovery { repository, redirected } => {
+                self.discovery(&live, Name { asked: repository, redirected }, now).await
+            }
+            Intent::Probe(repository) => self.probe(&live, repository, now).await,
+            Intent::Push { repository, commands } => {
+                self.push(&live, push::Asked { request_id, repository, commands }, now).await
+            }
+        }
+    }
+
+    async fn admit(&self, presented: &Bearer, now: SystemTime) -> Result<Live, Denial> {
+        let run = self.store.run(presented.run_id()).await.map_err(store_denial)?;
+        let live = bearer::admit(run, &presented.hash(), now)?;
+        if live.run().first_used_at.is_none() {
+            let run = live.run();
+            let marked = self.store.mark_used(&run.id, run.bearer.generation, now).await.map_err(store_denial)?;
+            // A retried registration replaced the secret between the look-up and the mark.
+            if !marked {
+                return Err(bearer::wrong());
+            }
+        }
+        Ok(live)
+    }
+
+    async fn fetch(&self, live: &Live, repository: RepositoryName, now: SystemTime) -> Result<v1::Permit, Denial> {
+        let minted = self.forge.read_token(&read_scope(live), now).await;
+        let minted = minted.map_err(|error| forge_denial(&error, Some(&repository)))?;
+        Ok(permit::forward(live.run(), &Purpose::Fetch(repository.clone()), &minted, &repository, now))
+    }
+
+    async fn discovery(&self, live: &Live, name: Name, now: SystemTime) -> Result<v1::Permit, Denial> {
+        let writer = live.writer()?;
+        if let Some(binding) = &live.run().binding {
+            let (minted, facts) = self.at_bound(writer, binding, &name, now).await?;
+            let purpose = Purpose::Discovery(facts.full_name.clone());
+            return Ok(permit::forward(live.run(), &purpose, &minted, &facts.full_name, now));
+        }
+        self.discoveries.take(&live.run().id).map_err(discovery_limit)?;
+        let minted = self.write_named(live, &name.asked, now).await?;
+        let purpose = Purpose::Discovery(name.asked.clone());
+        Ok(v1::Permit { bind: true, ..permit::forward(live.run(), &purpose, &minted, &name.asked, now) })
+    }
+
+    /// The write token of a repository that the run is not bound to yet.
+    async fn write_named(&self, live: &Live, name: &RepositoryName, now: SystemTime) -> Result<Minted, Denial> {
+        let target = Target::Named(name.clone());
+        let minted = self.forge.write_token(&target, live.run().terms.options.workflows, now).await;
+        minted.map_err(|error| forge_denial(&error, Some(name)))
+    }
+
+    async fn probe(&self, live: &Live, repository: RepositoryName, now: SystemTime) -> Result<v1::Permit, Denial> {
+        let writer = live.writer()?;
+        let name = Name { asked: repository, redirected: false };
+        let (minted, facts) = self.at_bound(writer, writer.bound()?, &name, now).await?;
+        let purpose = Purpose::Probe(facts.full_name.clone());
+        Ok(permit::forward(live.run(), &purpose, &minted, &facts.full_name, now))
+    }
+
+    /// Forgets what is too old to matter. To be called now and then.
+    pub fn tidy(&self) {
+        self.discoveries.tidy();
+        self.refusals.tidy();
+    }
+}
+
+fn read_scope(live: &Live) -> ReadScope {
+    match live.run().terms.options.read_repositories.as_slice() {
+        [] => ReadScope::All,
+        names => ReadScope::Repositories(names.to_vec()),
+    }
+}
+
+fn discovery_limit(wait: Duration) -> Denial {
+    let words = format!("a run that is bound to no repository may start {DISCOVERIES} pushes a minute; wait");
+    Denial::new(Reason::DiscoveryLimit, words).retry_after(wait)
+}

@@ -1,0 +1,125 @@
+//! A question as it came, read whole: a field that is missing or broken is named.
+
+use gitdoor_proto::{Bearer, RepositoryName, v1};
+
+use crate::push::{Command, Outcome};
+use crate::run::Invalid;
+
+/// Most characters of a request id.
+const REQUEST_ID_CHARS: usize = 128;
+
+/// A request of a sandbox, as far as it needs a decision.
+#[derive(Debug)]
+pub struct Question {
+    /// What the sandbox showed.
+    pub bearer: Bearer,
+    /// The data plane's id of the request.
+    pub request_id: String,
+    /// What the request wants to do.
+    pub intent: Intent,
+}
+
+/// What a request wants to do.
+#[derive(Debug)]
+pub enum Intent {
+    /// Know whether the bearer is good.
+    Verify,
+    /// Fetch from a repository.
+    Fetch(RepositoryName),
+    /// Discover for a push to a repository.
+    Discovery {
+        /// Which.
+        repository: RepositoryName,
+        /// Whether the forge redirected the client's name to this one.
+        redirected: bool,
+    },
+    /// Send an empty body ahead of a push to a repository.
+    Probe(RepositoryName),
+    /// Push.
+    Push {
+        /// Where to.
+        repository: RepositoryName,
+        /// What.
+        commands: Vec<Command>,
+    },
+}
+
+impl Intent {
+    /// Its name, in logs and metrics.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Verify => "verify",
+            Self::Fetch(_) => "fetch",
+            Self::Discovery { .. } => "push_discovery",
+            Self::Probe(_) => "probe",
+            Self::Push { .. } => "push",
+        }
+    }
+
+    /// The repository that it is about, as the client spelled it.
+    #[must_use]
+    pub fn repository(&self) -> Option<&RepositoryName> {
+        match self {
+            Self::Verify => None,
+            Self::Fetch(repository)
+            | Self::Discovery { repository, .. }
+            | Self::Probe(repository)
+            | Self::Push { repository, .. } => Some(repository),
+        }
+    }
+
+    /// How many refs it is about.
+    #[must_use]
+    pub fn refs(&self) -> usize {
+        match self {
+            Self::Verify | Self::Fetch(_) | Self::Discovery { .. } | Self::Probe(_) => 0,
+            Self::Push { commands, .. } => commands.len(),
+        }
+    }
+}
+
+impl TryFrom<v1::AuthorizeRequest> for Question {
+    type Error = Invalid;
+
+    fn try_from(message: v1::AuthorizeRequest) -> Result<Self, Invalid> {
+        let v1::AuthorizeRequest { run_id, secret, request_id, intent } = message;
+        crate::run::run_id_from(&run_id)?;
+        let bearer = Bearer::from_parts(&run_id, &secret).map_err(|_shape| Invalid::Secret)?;
+        let printable = request_id.bytes().all(|b| b.is_ascii_graphic());
+        if !printable || !(1..=REQUEST_ID_CHARS).contains(&request_id.len()) {
+            return Err(Invalid::RequestId);
+        }
+        Ok(Self { bearer, request_id, intent: intent.ok_or(Invalid::Intent)?.try_into()? })
+    }
+}
+
+impl TryFrom<v1::authorize_request::Intent> for Intent {
+    type Error = Invalid;
+
+    fn try_from(message: v1::authorize_request::Intent) -> Result<Self, Invalid> {
+        use v1::authorize_request::Intent as Message;
+        let name = |text: &str| RepositoryName::parse(text).map_err(Invalid::Repository);
+        Ok(match message {
+            Message::Verify(v1::Verify {}) => Self::Verify,
+            Message::Fetch(v1::Fetch { repository }) => Self::Fetch(name(&repository)?),
+            Message::PushDiscovery(v1::PushDiscovery { repository, redirected }) => {
+                Self::Discovery { repository: name(&repository)?, redirected }
+            }
+            Message::Probe(v1::Probe { repository }) => Self::Probe(name(&repository)?),
+            Message::Push(v1::PushIntent { repository, commands }) => {
+                Self::Push { repository: name(&repository)?, commands: Command::from_messages(commands)? }
+            }
+        })
+    }
+}
+
+/// Reads the end of a push that a data plane reports.
+pub fn outcome(message: v1::PushResult) -> Result<Outcome, Invalid> {
+    match message {
+        v1::PushResult::Unspecified => Err(Invalid::PushResult),
+        v1::PushResult::Done => Ok(Outcome::Done),
+        v1::PushResult::RefusedUpstream => Ok(Outcome::RefusedUpstream),
+        v1::PushResult::Interrupted => Ok(Outcome::Interrupted),
+    }
+}

@@ -1,0 +1,122 @@
+//! Listeners: bound before anything is served, so that an occupied one is told in time.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+
+use crate::config::{Listen, Unusable};
+
+/// A listener that is bound.
+#[derive(Debug)]
+pub enum Listener {
+    /// On an address.
+    Tcp(TcpListener),
+    /// On a Unix socket, whose file goes with the guard.
+    Unix(UnixListener, SocketFile),
+}
+
+/// Binds a listener for plain text: on loopback or on a Unix socket.
+pub async fn bind(flag: &'static str, listen: &Listen) -> Result<Listener, Unusable> {
+    let unusable = |source| Unusable::unbound(flag, listen.clone(), source);
+    match listen {
+        Listen::Tcp(address) if !address.ip().is_loopback() => {
+            Err(Unusable::NotLoopback { flag, address: *address })
+        }
+        Listen::Tcp(address) => TcpListener::bind(address).await.map(Listener::Tcp).map_err(unusable),
+        Listen::Unix(path) => bind_unix(path).await.map_err(unusable),
+    }
+}
+
+impl Listener {
+    /// Where it listens, with the port that was picked.
+    pub fn address(&self) -> io::Result<Listen> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().map(Listen::Tcp),
+            Self::Unix(_, file) => Ok(Listen::Unix(file.path.clone())),
+        }
+    }
+}
+
+/// A stale file, whose listener is gone, is replaced; a live one, or a file that is no socket, is left.
+async fn bind_unix(path: &Path) -> io::Result<Listener> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => return Err(io::ErrorKind::AlreadyExists.into()),
+        Ok(_) if UnixStream::connect(path).await.is_ok() => return Err(io::ErrorKind::AddrInUse.into()),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    // Bound under another name and then renamed: under its own it is never seen with a wider mode.
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let beside = PathBuf::from(name);
+    let listener = UnixListener::bind(&beside)?;
+    let placed = fs::set_permissions(&beside, Permissions::from_mode(0o600))
+        .and_then(|()| fs::rename(&beside, path))
+        .and_then(|()| fs::symlink_metadata(path));
+    match placed {
+        Ok(file) => Ok(Listener::Unix(listener, SocketFile { path: path.to_owned(), inode: file.ino() })),
+        Err(error) => {
+            drop(fs::remove_file(&beside));
+            Err(error)
+        }
+    }
+}
+
+/// Removes the file of a socket when it goes, unless another process has replaced it.
+#[derive(Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+    inode: u64,
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode) {
+            drop(fs::remove_file(&self.path));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_stale_socket_is_replaced_and_a_live_one_is_occupied() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("gate");
+        let listen = Listen::Unix(path.clone());
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let bound = bind("--gate-listen", &listen).await.unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(bound.address().unwrap(), listen);
+        let error = bind("--gate-listen", &listen).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("--gate-listen {listen}: occupied"));
+        drop(bound);
+        assert!(!path.exists());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_no_socket_is_left_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, "x").unwrap();
+        let error = bind("--gate-listen", &Listen::Unix(path.clone())).await.unwrap_err();
+        assert!(matches!(error, Unusable::Listen { flag: "--gate-listen", .. }));
+        assert_eq!(fs::read(&path).unwrap(), b"x");
+    }
+
+    #[tokio::test]
+    async fn plain_text_stays_on_loopback_and_an_occupied_port_is_told() {
+        let wide = bind("--runs-listen", &"0.0.0.0:0".parse().unwrap()).await.unwrap_err();
+        assert!(matches!(wide, Unusable::NotLoopback { flag: "--runs-listen", .. }));
+        let held = bind("--runs-listen", &"127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let again = bind("--runs-listen", &held.address().unwrap()).await.unwrap_err();
+        assert!(matches!(again, Unusable::Occupied { flag: "--runs-listen", .. }));
+    }
+}

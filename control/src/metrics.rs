@@ -1,0 +1,80 @@
+//! What control measures. Label values come from closed sets; no run, repository or ref is ever one.
+
+use std::time::Duration;
+
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+
+use crate::push::Outcome;
+
+const QUESTIONS: &str = "gitdoor_control_questions_total";
+const QUESTION_SECONDS: &str = "gitdoor_control_question_seconds";
+const SESSIONS: &str = "gitdoor_control_sessions";
+const LEASES: &str = "gitdoor_control_push_leases";
+const PUSHES: &str = "gitdoor_control_pushes_total";
+const REVOCATIONS: &str = "gitdoor_control_revocations_total";
+const RUN_CALLS: &str = "gitdoor_control_run_calls_total";
+const STORE_SECONDS: &str = "gitdoor_control_store_operation_seconds";
+const STORE_FAILURES: &str = "gitdoor_control_store_failures_total";
+const PRUNED: &str = "gitdoor_control_pruned_rows_total";
+
+/// From a look-up in memory to a mint at a slow forge.
+pub(crate) const SECONDS: &[f64] =
+    &[0.000_01, 0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+/// Says what each metric is.
+pub fn describe() {
+    describe_counter!(QUESTIONS, Unit::Count, "Questions of data planes, by what was asked and the verdict");
+    describe_histogram!(QUESTION_SECONDS, Unit::Seconds, "Time to answer a question, by what was asked");
+    describe_gauge!(SESSIONS, Unit::Count, "Open sessions of data planes");
+    describe_gauge!(LEASES, Unit::Count, "Pushes in progress");
+    describe_counter!(PUSHES, Unit::Count, "Pushes recorded in the ledger, by outcome");
+    describe_counter!(REVOCATIONS, Unit::Count, "Ends of runs told to sessions, by reason");
+    describe_counter!(RUN_CALLS, Unit::Count, "Calls of Runs, by call and status");
+    describe_histogram!(STORE_SECONDS, Unit::Seconds, "Time of a store operation");
+    describe_counter!(STORE_FAILURES, Unit::Count, "Store operations that failed");
+    describe_counter!(PRUNED, Unit::Count, "Rows removed because they are older than is kept");
+}
+
+/// A question was answered; `verdict` is `permitted` or the code of a reason.
+pub(crate) fn question(kind: &'static str, verdict: &'static str, took: Duration) {
+    counter!(QUESTIONS, "question" => kind, "verdict" => verdict).increment(1);
+    histogram!(QUESTION_SECONDS, "question" => kind).record(took);
+}
+
+/// A session opened (1) or ended (-1).
+pub(crate) fn sessions(change: f64) {
+    gauge!(SESSIONS).increment(change);
+}
+
+/// So many pushes are in progress.
+pub(crate) fn leases(count: usize) {
+    gauge!(LEASES).set(u32::try_from(count).unwrap_or(u32::MAX));
+}
+
+/// A push was recorded.
+pub(crate) fn push(outcome: Outcome) {
+    counter!(PUSHES, "outcome" => outcome.as_str()).increment(1);
+}
+
+/// The end of a run was told.
+pub(crate) fn revocation(reason: &'static str) {
+    counter!(REVOCATIONS, "reason" => reason).increment(1);
+}
+
+/// A call of Runs was answered.
+pub(crate) fn run_call(call: &'static str, status: &'static str) {
+    counter!(RUN_CALLS, "call" => call, "status" => status).increment(1);
+}
+
+/// A store operation ended.
+pub(crate) fn store_operation(operation: &'static str, good: bool, took: Duration) {
+    histogram!(STORE_SECONDS, "operation" => operation).record(took);
+    if !good {
+        counter!(STORE_FAILURES, "operation" => operation).increment(1);
+    }
+}
+
+/// Rows were pruned.
+pub(crate) fn pruned(rows: u32) {
+    counter!(PRUNED).increment(rows.into());
+}

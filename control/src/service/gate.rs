@@ -1,0 +1,203 @@
+//! `Gate`: the questions of data planes, over a session or one at a time.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::Stream;
+use gitdoor_proto::v1::gate_server::Gate as GateRpc;
+use gitdoor_proto::v1::{self, session_request, session_response};
+use gitdoor_proto::{Denial, Reason};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::session;
+use crate::clock;
+use crate::forge::Forge;
+use crate::gate::Gate;
+use crate::gate::Report;
+use crate::gate::question::{self, Question};
+use crate::metrics;
+use crate::run::Invalid;
+use crate::status;
+use crate::store::Store;
+
+/// No answer is of use to a data plane after this.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Answers for one gate.
+#[derive(Debug)]
+pub struct GateService<S, F> {
+    gate: Arc<Gate<S, F>>,
+    drain: CancellationToken,
+}
+
+impl<S, F> Clone for GateService<S, F> {
+    fn clone(&self) -> Self {
+        Self { gate: self.gate.clone(), drain: self.drain.clone() }
+    }
+}
+
+impl<S: Store, F: Forge> GateService<S, F> {
+    /// The service; its sessions end when `drain` is cancelled.
+    #[must_use]
+    pub fn new(gate: Arc<Gate<S, F>>, drain: CancellationToken) -> Self {
+        Self { gate, drain }
+    }
+
+    pub(super) fn gate(&self) -> &Gate<S, F> {
+        &self.gate
+    }
+
+    pub(super) fn drain(&self) -> &CancellationToken {
+        &self.drain
+    }
+
+    /// Answers one question of a session. One that cannot be read has no answer but its id: the data plane then
+    /// lets nothing through.
+    pub(super) async fn answer(self, request: v1::SessionRequest) -> v1::SessionResponse {
+        use session_request::Question as Asked;
+        use session_response::Answer;
+        let v1::SessionRequest { id, question } = request;
+        let answer = match question {
+            Some(Asked::Authorize(message)) => self.authorized(message).await.map(Answer::Authorize),
+            Some(Asked::Bind(message)) => Ok(Answer::Bind(self.bound(message).await)),
+            Some(Asked::Renew(message)) => Ok(Answer::Renew(self.renewed(message).await)),
+            Some(Asked::Report(message)) => self.reported(message).await.map(Answer::Report),
+            Some(Asked::ReplaceToken(message)) => Ok(Answer::ReplaceToken(self.replaced(message).await)),
+            None => Err(Invalid::Question),
+        };
+        let answer = answer.inspect_err(|invalid| tracing::warn!(%invalid, "a question cannot be read"));
+        v1::SessionResponse { id, answer: answer.ok() }
+    }
+
+    async fn authorized(&self, message: v1::AuthorizeRequest) -> Result<v1::AuthorizeResponse, Invalid> {
+        use v1::authorize_response::Verdict;
+        let question = Question::try_from(message)?;
+        let asked = Asked::of(&question);
+        let answer = in_time(self.gate.authorize(question, clock::now())).await;
+        asked.answered(&answer);
+        let verdict = answer.map_or_else(|denial| Verdict::Refusal(denial.into()), Verdict::Permit);
+        Ok(v1::AuthorizeResponse { verdict: Some(verdict) })
+    }
+
+    async fn bound(&self, message: v1::BindRunRequest) -> v1::BindRunResponse {
+        use v1::bind_run_response::Verdict;
+        let start = Instant::now();
+        let answer = in_time(self.gate.bind(&message.authorization, clock::now())).await;
+        let verdict = status::verdict(&answer);
+        metrics::question("bind", verdict, start.elapsed());
+        let binding = answer.as_ref().ok();
+        tracing::info!(
+            repository = binding.map(|binding| binding.repository.to_string()),
+            repository_id = binding.map(|binding| binding.repository_id),
+            verdict,
+            "bind"
+        );
+        let verdict = match answer {
+            Ok(binding) => Verdict::Bound(v1::Bound {
+                repository: binding.repository.to_string(),
+                repository_id: binding.repository_id,
+            }),
+            Err(denial) => Verdict::Refusal(denial.into()),
+        };
+        v1::BindRunResponse { verdict: Some(verdict) }
+    }
+
+    async fn renewed(&self, message: v1::RenewLeaseRequest) -> v1::RenewLeaseResponse {
+        use v1::renew_lease_response::Verdict;
+        let start = Instant::now();
+        let v1::RenewLeaseRequest { authorization, sent } = message;
+        let answer = in_time(self.gate.renew(&authorization, sent, clock::now())).await;
+        metrics::question("renew", status::verdict(&answer), start.elapsed());
+        let verdict = match answer {
+            Ok(lease) => Verdict::Lease(v1::Lease { duration: lease.try_into().ok() }),
+            Err(denial) => Verdict::Refusal(denial.into()),
+        };
+        v1::RenewLeaseResponse { verdict: Some(verdict) }
+    }
+
+    async fn reported(&self, message: v1::ReportPushRequest) -> Result<v1::ReportPushResponse, Invalid> {
+        let start = Instant::now();
+        let outcome = question::outcome(message.result())?;
+        let v1::ReportPushRequest { authorization, result: _, upstream_refusals, request_bytes } = message;
+        let refusal = |refusal: v1::UpstreamRefusal| (refusal.ref_name, refusal.message);
+        let upstream_refusals = upstream_refusals.into_iter().map(refusal).collect();
+        let report = Report { ticket: authorization, outcome, upstream_refusals, request_bytes };
+        let answer = in_time(self.gate.report(report, clock::now())).await;
+        let verdict = status::verdict(&answer);
+        metrics::question("report", verdict, start.elapsed());
+        tracing::info!(outcome = outcome.as_str(), request_bytes, verdict, "report");
+        Ok(v1::ReportPushResponse { refusal: answer.err().map(Into::into) })
+    }
+
+    async fn replaced(&self, message: v1::ReplaceTokenRequest) -> v1::ReplaceTokenResponse {
+        use v1::replace_token_response::Verdict;
+        let start = Instant::now();
+        let v1::ReplaceTokenRequest { authorization, token_id } = message;
+        let answer = in_time(self.gate.replace_token(&authorization, &token_id, clock::now())).await;
+        let verdict = status::verdict(&answer);
+        metrics::question("replace_token", verdict, start.elapsed());
+        tracing::info!(verdict, "replace token");
+        let verdict = answer.map_or_else(|denial| Verdict::Refusal(denial.into()), Verdict::Token);
+        v1::ReplaceTokenResponse { verdict: Some(verdict) }
+    }
+}
+
+#[tonic::async_trait]
+impl<S: Store, F: Forge> GateRpc for GateService<S, F> {
+    type SessionStream = Pin<Box<dyn Stream<Item = Result<v1::SessionResponse, Status>> + Send>>;
+
+    async fn session(
+        &self,
+        request: Request<Streaming<v1::SessionRequest>>,
+    ) -> Result<Response<Self::SessionStream>, Status> {
+        Ok(Response::new(Box::pin(session::run(self.clone(), request.into_inner()))))
+    }
+
+    async fn authorize(
+        &self,
+        request: Request<v1::AuthorizeRequest>,
+    ) -> Result<Response<v1::AuthorizeResponse>, Status> {
+        let answer = self.authorized(request.into_inner()).await;
+        answer.map(Response::new).map_err(|invalid| status::invalid(&invalid))
+    }
+}
+
+async fn in_time<T>(answer: impl Future<Output = Result<T, Denial>>) -> Result<T, Denial> {
+    timeout(DEADLINE, answer).await.unwrap_or_else(|_elapsed| {
+        let denial = Denial::new(Reason::ForgeUnavailable, "the forge did not answer in time; try again");
+        Err(denial.retry_after(Duration::from_secs(1)))
+    })
+}
+
+/// What is logged of an authorize question: never its secret.
+struct Asked {
+    run: String,
+    request_id: String,
+    intent: &'static str,
+    repository: Option<String>,
+    refs: usize,
+    start: Instant,
+}
+
+impl Asked {
+    fn of(question: &Question) -> Self {
+        Self {
+            run: question.bearer.run_id().to_string(),
+            request_id: question.request_id.clone(),
+            intent: question.intent.as_str(),
+            repository: question.intent.repository().map(ToString::to_string),
+            refs: question.intent.refs(),
+            start: Instant::now(),
+        }
+    }
+
+    fn answered<T>(self, answer: &Result<T, Denial>) {
+        let Self { run, request_id, intent, repository, refs, start } = self;
+        let verdict = status::verdict(answer);
+        metrics::question(intent, verdict, start.elapsed());
+        tracing::info!(run, intent, repository, refs, verdict, request_id, "authorize");
+    }
+}

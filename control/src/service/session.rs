@@ -1,0 +1,84 @@
+//! A session: questions in, answers in any order, and news of runs that ended, on one stream.
+
+use futures_util::{Stream, StreamExt, stream};
+use gitdoor_proto::{Reason, v1};
+use tokio::sync::broadcast::{self, error::RecvError};
+use tokio_util::sync::CancellationToken;
+use tonic::{Status, Streaming};
+
+use super::gate::GateService;
+use crate::forge::Forge;
+use crate::lease::Ended;
+use crate::metrics;
+use crate::store::Store;
+
+/// Questions of one session that are worked on at once; a slow mint must not hold the others.
+const AT_ONCE: usize = 512;
+
+/// Answers a session until its data plane ends it, or control drains.
+pub(super) fn run<S: Store, F: Forge>(
+    service: GateService<S, F>,
+    questions: Streaming<v1::SessionRequest>,
+) -> impl Stream<Item = Result<v1::SessionResponse, Status>> + Send {
+    let (missed, news) = service.gate().leases().news();
+    let over = CancellationToken::new();
+    let open = Open::new(over.clone());
+    let drain = service.drain().clone();
+    let answers = questions
+        .map(move |question| {
+            let service = service.clone();
+            // A stream that breaks ends the session with the status that it broke with.
+            async move { Ok::<_, Status>(service.answer(question?).await) }
+        })
+        .buffer_unordered(AT_ONCE)
+        // The news alone must not keep a session that its data plane has ended.
+        .chain(stream::once(async move { open }).filter_map(|open| async move {
+            drop(open);
+            None
+        }));
+    let news = told(&missed, news).take_until(over.cancelled_owned());
+    stream::select(answers, news).take_until(drain.cancelled_owned())
+}
+
+/// Counts a session while it is open; ends its news when it goes.
+struct Open(CancellationToken);
+
+impl Open {
+    fn new(over: CancellationToken) -> Self {
+        metrics::sessions(1.0);
+        Self(over)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        metrics::sessions(-1.0);
+        self.0.cancel();
+    }
+}
+
+/// The ends of the last minute, then each as it comes.
+fn told(
+    missed: &[Ended],
+    news: broadcast::Receiver<Ended>,
+) -> impl Stream<Item = Result<v1::SessionResponse, Status>> + Send + use<> {
+    let live = stream::unfold(Some(news), |news| async move {
+        let mut news = news?;
+        match news.recv().await {
+            Ok(ended) => Some((Ok(revocation(&ended)), Some(news))),
+            Err(RecvError::Closed) => None,
+            // A data plane that does not read has missed an end: it must come back, and hears of it then.
+            Err(RecvError::Lagged(_)) => {
+                Some((Err(Status::resource_exhausted("this session is too far behind")), None))
+            }
+        }
+    });
+    let missed: Vec<_> = missed.iter().map(|ended| Ok(revocation(ended))).collect();
+    stream::iter(missed).chain(live)
+}
+
+fn revocation(ended: &Ended) -> v1::SessionResponse {
+    let reason = v1::Reason::from(Reason::from(ended.end)).into();
+    let news = v1::Revocation { run_id: ended.run.to_string(), reason };
+    v1::SessionResponse { id: 0, answer: Some(v1::session_response::Answer::Revocation(news)) }
+}

@@ -1,0 +1,116 @@
+//! The one place where an error becomes a gRPC status.
+//!
+//! `UNAVAILABLE` only where the same call again may help; `FAILED_PRECONDITION` for what must be put right first.
+
+use gitdoor_proto::bearer::NoRandomness;
+use gitdoor_proto::{Denial, RunId};
+use tonic::Status;
+
+use crate::forge::MintError;
+use crate::gate::{cause, forge_denial};
+use crate::run::{Invalid, State};
+use crate::store::StoreError;
+
+/// Why a call of Runs fails.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// A field is missing or broken.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// No such run.
+    #[error("no run has the id {0}")]
+    Unknown(RunId),
+    /// The id is taken by a run that is used, or ended, or was asked for otherwise.
+    #[error(
+        "a run with the id {0} exists, and its bearer was used, it has ended, or it was registered with other \
+         parameters; RotateBearer gives a live run a new bearer"
+    )]
+    Exists(RunId),
+    /// Only a live run can do that.
+    #[error("the run {0} is {state}", state = .1.as_str())]
+    NotLive(RunId, State),
+    /// The forge does not confirm the repository that the run is to be bound to.
+    #[error("the repository cannot be confirmed: {}", forge_denial(.0, None).message)]
+    Unconfirmed(MintError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// No randomness for a bearer.
+    #[error(transparent)]
+    Bearer(#[from] NoRandomness),
+    /// The call's task ended without an answer.
+    #[error("the call did not end")]
+    Lost(#[from] tokio::task::JoinError),
+}
+
+impl From<Failure> for Status {
+    fn from(failure: Failure) -> Self {
+        let words = failure.to_string();
+        match &failure {
+            Failure::Invalid(_) => Self::invalid_argument(words),
+            Failure::Unknown(_) => Self::not_found(words),
+            Failure::Exists(_) => Self::already_exists(words),
+            Failure::NotLive(..) => Self::failed_precondition(words),
+            Failure::Unconfirmed(error) => match error {
+                MintError::RateLimited(_) | MintError::Unavailable(_) => Self::unavailable(words),
+                MintError::RepositoryUnknown
+                | MintError::NotInstalled
+                | MintError::Suspended
+                | MintError::PermissionMissing(_)
+                | MintError::Untrusted(_)
+                | MintError::Clock
+                | MintError::Key => Self::failed_precondition(words),
+            },
+            Failure::Store(error) => {
+                tracing::error!(error = cause(error), "the store failed");
+                match error {
+                    StoreError::Busy | StoreError::Closed | StoreError::RolledBack | StoreError::Sqlite(_) => {
+                        Self::unavailable(words)
+                    }
+                    StoreError::Unreadable(_) => Self::internal(words),
+                }
+            }
+            Failure::Bearer(_) | Failure::Lost(_) => {
+                tracing::error!(error = cause(&failure), "a call failed");
+                Self::internal(words)
+            }
+        }
+    }
+}
+
+/// A question that cannot be read.
+#[must_use]
+pub fn invalid(invalid: &Invalid) -> Status {
+    Status::invalid_argument(invalid.to_string())
+}
+
+/// The words of a denial, for a log: its code.
+#[must_use]
+pub fn verdict<T>(answer: &Result<T, Denial>) -> &'static str {
+    answer.as_ref().map_or_else(|denial| denial.reason.as_str(), |_| "permitted")
+}
+
+/// The name of a status, for a metric's label.
+#[must_use]
+pub fn name(answer: Result<(), &Status>) -> &'static str {
+    use tonic::Code;
+    match answer.map_or_else(Status::code, |()| Code::Ok) {
+        Code::Ok => "ok",
+        Code::Cancelled => "cancelled",
+        Code::Unknown => "unknown",
+        Code::InvalidArgument => "invalid_argument",
+        Code::DeadlineExceeded => "deadline_exceeded",
+        Code::NotFound => "not_found",
+        Code::AlreadyExists => "already_exists",
+        Code::PermissionDenied => "permission_denied",
+        Code::ResourceExhausted => "resource_exhausted",
+        Code::FailedPrecondition => "failed_precondition",
+        Code::Aborted => "aborted",
+        Code::OutOfRange => "out_of_range",
+        Code::Unimplemented => "unimplemented",
+        Code::Internal => "internal",
+        Code::Unavailable => "unavailable",
+        Code::DataLoss => "data_loss",
+        Code::Unauthenticated => "unauthenticated",
+    }
+}

@@ -1,0 +1,156 @@
+//! What control remembers: runs with their bindings, and the ledger of pushes.
+//!
+//! What an operation has answered is durable. Every operation is atomic by itself; none needs another to hold.
+
+#[cfg(test)]
+mod conformance;
+pub mod measured;
+pub mod sqlite;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use gitdoor_proto::{BearerHash, RunId};
+
+use crate::push::{Closing, Push, PushId};
+use crate::run::{Binding, Run};
+
+/// A store. One conformance suite holds for all of them.
+pub trait Store: Send + Sync + 'static {
+    /// Creates a run; or, when one of that id was registered on the same terms, is live and its bearer was never
+    /// used, gives that one the new secret.
+    fn register(&self, run: &Run) -> impl Future<Output = Result<Registered, StoreError>> + Send;
+
+    /// Gives a live run a new secret.
+    fn rotate(
+        &self,
+        id: &RunId,
+        hash: BearerHash,
+        now: SystemTime,
+    ) -> impl Future<Output = Result<Rotated, StoreError>> + Send;
+
+    /// Ends a run, if it has not been ended, and returns it.
+    fn revoke(&self, id: &RunId, now: SystemTime) -> impl Future<Output = Result<Option<Run>, StoreError>> + Send;
+
+    /// A run.
+    fn run(&self, id: &RunId) -> impl Future<Output = Result<Option<Run>, StoreError>> + Send;
+
+    /// Runs in the order of their ids, from the one after `after`.
+    fn runs(&self, after: Option<&RunId>, limit: u32) -> impl Future<Output = Result<Vec<Run>, StoreError>> + Send;
+
+    /// Marks the bearer of a generation as used. False: the run has another by now.
+    fn mark_used(
+        &self,
+        id: &RunId,
+        generation: u64,
+        now: SystemTime,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// Binds a run, if it is live, has the bearer of this generation and is not bound; returns the run as it
+    /// then stands, bound by this call, by another, or not at all.
+    fn bind(
+        &self,
+        id: &RunId,
+        generation: u64,
+        binding: &Binding,
+        now: SystemTime,
+    ) -> impl Future<Output = Result<Option<Run>, StoreError>> + Send;
+
+    /// Notes the default branch of the bound repository as it was read now; earlier ones stay refused.
+    /// Returns the run as it then stands.
+    fn see_default_branch(
+        &self,
+        id: &RunId,
+        branch: &str,
+    ) -> impl Future<Output = Result<Option<Run>, StoreError>> + Send;
+
+    /// Writes an open push, if its run is live and has the bearer of this generation.
+    fn open_push(
+        &self,
+        push: &Push,
+        generation: u64,
+        now: SystemTime,
+    ) -> impl Future<Output = Result<Opened, StoreError>> + Send;
+
+    /// Writes a push that was refused.
+    fn record_refused(&self, push: &Push) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Records the end of a push. The first that was reported stands; `Unknown` is none, and gives way to one.
+    fn close_push(&self, id: PushId, closing: &Closing) -> impl Future<Output = Result<Closed, StoreError>> + Send;
+
+    /// A row of the ledger.
+    fn push(&self, id: PushId) -> impl Future<Output = Result<Option<Push>, StoreError>> + Send;
+
+    /// The pushes of a run, newest first.
+    fn pushes(&self, run: &RunId, limit: u32) -> impl Future<Output = Result<Vec<Push>, StoreError>> + Send;
+
+    /// The pushes that are open: of one run, or of all.
+    fn open_pushes(&self, run: Option<&RunId>) -> impl Future<Output = Result<Vec<PushId>, StoreError>> + Send;
+
+    /// Removes runs that expired before a time, and their pushes, at most `limit` rows. Returns how many; fewer
+    /// than `limit`: there are no more.
+    fn prune(&self, before: SystemTime, limit: u32) -> impl Future<Output = Result<u32, StoreError>> + Send;
+}
+
+/// What became of a registration.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Registered {
+    /// The run is new.
+    Created(Run),
+    /// It was there, unused, on the same terms: it has the new secret now.
+    Replaced(Run),
+    /// It was there, and stays as it was.
+    Exists(Run),
+}
+
+/// What became of a rotation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Rotated {
+    /// The run has the new secret.
+    Rotated(Run),
+    /// The run is not live.
+    NotLive(Run),
+    /// There is no such run.
+    Unknown,
+}
+
+/// Whether a push was opened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Opened {
+    /// Its row is durable.
+    Open,
+    /// The run ended, or its bearer was replaced, meanwhile; as it stands.
+    Stale(Option<Box<Run>>),
+}
+
+/// Whether the end of a push was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    /// It was recorded by this call.
+    Now,
+    /// An end of it stands already.
+    Before,
+    /// There is no such push.
+    Unknown,
+}
+
+/// Why the store did not do it. Nothing of the operation is left behind, unless its answer was lost.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// Too many operations wait.
+    #[error("the store is busy")]
+    Busy,
+    /// It is shut down.
+    #[error("the store is closed")]
+    Closed,
+    /// Another write broke the transaction that this one shared.
+    #[error("the store rolled back")]
+    RolledBack,
+    /// A row does not read as what was written.
+    #[error("a row of the store cannot be read")]
+    Unreadable(#[source] sqlite::Unreadable),
+    /// `SQLite` failed.
+    #[error("the store failed")]
+    Sqlite(#[source] Arc<rusqlite::Error>),
+}

@@ -1,0 +1,101 @@
+//! A store that counts and times every operation of another.
+
+use std::future::Future;
+use std::time::SystemTime;
+
+use gitdoor_proto::{BearerHash, RunId};
+use tokio::time::Instant;
+
+use super::{Closed, Opened, Registered, Rotated, Store, StoreError};
+use crate::metrics;
+use crate::push::{Closing, Push, PushId};
+use crate::run::{Binding, Run};
+
+/// A store whose operations are measured.
+#[derive(Debug)]
+pub struct Measured<S>(S);
+
+impl<S> Measured<S> {
+    /// Measures a store.
+    pub fn new(store: S) -> Self {
+        Self(store)
+    }
+}
+
+async fn measure<T>(
+    operation: &'static str,
+    work: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let start = Instant::now();
+    let done = work.await;
+    metrics::store_operation(operation, done.is_ok(), start.elapsed());
+    done
+}
+
+impl<S: Store> Store for Measured<S> {
+    async fn register(&self, run: &Run) -> Result<Registered, StoreError> {
+        measure("register", self.0.register(run)).await
+    }
+
+    async fn rotate(&self, id: &RunId, hash: BearerHash, now: SystemTime) -> Result<Rotated, StoreError> {
+        measure("rotate", self.0.rotate(id, hash, now)).await
+    }
+
+    async fn revoke(&self, id: &RunId, now: SystemTime) -> Result<Option<Run>, StoreError> {
+        measure("revoke", self.0.revoke(id, now)).await
+    }
+
+    async fn run(&self, id: &RunId) -> Result<Option<Run>, StoreError> {
+        measure("run", self.0.run(id)).await
+    }
+
+    async fn runs(&self, after: Option<&RunId>, limit: u32) -> Result<Vec<Run>, StoreError> {
+        measure("runs", self.0.runs(after, limit)).await
+    }
+
+    async fn mark_used(&self, id: &RunId, generation: u64, now: SystemTime) -> Result<bool, StoreError> {
+        measure("mark_used", self.0.mark_used(id, generation, now)).await
+    }
+
+    async fn bind(
+        &self,
+        id: &RunId,
+        generation: u64,
+        binding: &Binding,
+        now: SystemTime,
+    ) -> Result<Option<Run>, StoreError> {
+        measure("bind", self.0.bind(id, generation, binding, now)).await
+    }
+
+    async fn see_default_branch(&self, id: &RunId, branch: &str) -> Result<Option<Run>, StoreError> {
+        measure("see_default_branch", self.0.see_default_branch(id, branch)).await
+    }
+
+    async fn open_push(&self, push: &Push, generation: u64, now: SystemTime) -> Result<Opened, StoreError> {
+        measure("open_push", self.0.open_push(push, generation, now)).await
+    }
+
+    async fn record_refused(&self, push: &Push) -> Result<(), StoreError> {
+        measure("record_refused", self.0.record_refused(push)).await
+    }
+
+    async fn close_push(&self, id: PushId, closing: &Closing) -> Result<Closed, StoreError> {
+        measure("close_push", self.0.close_push(id, closing)).await
+    }
+
+    async fn push(&self, id: PushId) -> Result<Option<Push>, StoreError> {
+        measure("push", self.0.push(id)).await
+    }
+
+    async fn pushes(&self, run: &RunId, limit: u32) -> Result<Vec<Push>, StoreError> {
+        measure("pushes", self.0.pushes(run, limit)).await
+    }
+
+    async fn open_pushes(&self, run: Option<&RunId>) -> Result<Vec<PushId>, StoreError> {
+        measure("open_pushes", self.0.open_pushes(run)).await
+    }
+
+    async fn prune(&self, before: SystemTime, limit: u32) -> Result<u32, StoreError> {
+        measure("prune", self.0.prune(before, limit)).await
+    }
+}

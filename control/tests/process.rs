@@ -1,0 +1,183 @@
+//! The program as an operator runs it: its start, its exit statuses, and what it remembers after it was killed.
+
+#![expect(clippy::unwrap_used, reason = "a helper that cannot do its part fails the test")]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use gitdoor_proto::v1;
+use gitdoor_proto::v1::runs_client::RunsClient;
+use tonic::transport::{Channel, Endpoint};
+
+/// A folder with a key and a store.
+struct Place(tempfile::TempDir);
+
+struct Control {
+    child: Child,
+    ready: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        let key = rcgen::KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, rcgen::RsaKeySize::_2048).unwrap();
+        std::fs::write(place.path("key.pem"), key.serialize_pem()).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, changed: &[(&str, String)]) -> Command {
+        let mut flags = vec![
+            ("--runs-listen", format!("unix:{}", self.path("runs").display())),
+            ("--gate-listen", format!("unix:{}", self.path("gate").display())),
+            ("--admin-listen", "127.0.0.1:0".to_owned()),
+            ("--store", format!("sqlite:{}", self.path("store").display())),
+            ("--github-app-id", "1".to_owned()),
+            ("--github-app-key", self.path("key.pem").display().to_string()),
+            ("--github-installation-id", "2".to_owned()),
+            ("--github-api-url", "http://127.0.0.1:1".to_owned()),
+        ];
+        for (flag, value) in changed {
+            flags.retain(|(kept, _)| kept != flag);
+            flags.push((flag, value.clone()));
+        }
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gitdoor-control"));
+        command.env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        for (flag, value) in flags {
+            command.arg(flag).arg(value);
+        }
+        command
+    }
+
+    fn start(&self) -> Control {
+        let mut child = self.command(&[]).stderr(Stdio::inherit()).spawn().unwrap();
+        let mut ready = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        Control { child, ready }
+    }
+
+    /// Exit status and standard error of a start that fails.
+    fn refused(&self, changed: &[(&str, String)]) -> (Option<i32>, String) {
+        let output = self.command(changed).output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "nothing is ready");
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    async fn runs(&self) -> RunsClient<Channel> {
+        let url = format!("unix:{}", self.path("runs").display());
+        RunsClient::new(Endpoint::from_shared(url).unwrap().connect().await.unwrap())
+    }
+}
+
+impl Control {
+    fn signal(mut self, signal: &str) -> ExitStatus {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test]
+async fn what_was_answered_is_there_after_a_kill() {
+    let place = Place::new();
+    let control = place.start();
+    assert!(control.ready.starts_with(&format!("ready runs=unix:{} gate=unix:", place.path("runs").display())));
+    let mut runs = place.runs().await;
+    for number in 0..20 {
+        let message = v1::RegisterRunRequest {
+            run_id: format!("run-{number:02}"),
+            identity: v1::Identity::Write.into(),
+            ..Default::default()
+        };
+        runs.register_run(message).await.unwrap();
+    }
+    runs.revoke_run(v1::RevokeRunRequest { run_id: "run-07".into() }).await.unwrap();
+    assert_eq!(control.signal("-KILL").code(), None);
+
+    let control = place.start();
+    let page = v1::ListRunsRequest::default();
+    let listed = place.runs().await.list_runs(page).await.unwrap().into_inner().runs;
+    assert_eq!(listed.len(), 20);
+    let revoked: Vec<_> = listed.iter().filter(|run| run.state() == v1::RunState::Revoked).collect();
+    assert_eq!((revoked.len(), revoked[0].run_id.as_str()), (1, "run-07"));
+    assert_eq!(control.signal("-TERM").code(), Some(0));
+    assert!(!place.path("runs").exists());
+}
+
+#[tokio::test]
+async fn a_signal_drains_although_a_client_stays_connected() {
+    let place = Place::new();
+    let control = place.start();
+    let _runs = place.runs().await;
+    assert_eq!(control.signal("-INT").code(), Some(0));
+}
+
+#[test]
+fn configuration_that_cannot_be_used_exits_64_and_names_its_flag() {
+    let place = Place::new();
+    std::fs::write(place.path("letter"), "dear friend").unwrap();
+    let value = |name: &str| place.path(name).display().to_string();
+    let table = [
+        ("--github-app-key", value("none")),
+        ("--store", format!("sqlite:{}", value("letter"))),
+        ("--store", format!("sqlite:{}", value("none/store"))),
+        ("--store", "postgres://db/gitdoor".into()),
+        ("--store", "postgres://user:hush@db/gitdoor".into()),
+        ("--runs-listen", "0.0.0.0:0".into()),
+        ("--gate-listen", format!("unix:{}", value("none/gate"))),
+    ];
+    for (flag, value) in table {
+        let (status, words) = place.refused(&[(flag, value.clone())]);
+        assert_eq!(status, Some(64), "{flag} {value}: {words}");
+        assert!(words.contains(flag) && !words.contains("hush"), "{flag} {value}: {words}");
+    }
+    assert_eq!(std::fs::read_to_string(place.path("letter")).unwrap(), "dear friend");
+}
+
+#[test]
+fn an_occupied_listener_exits_64() {
+    let place = Place::new();
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = held.local_addr().unwrap().to_string();
+    for flag in ["--runs-listen", "--gate-listen", "--admin-listen"] {
+        let (status, words) = place.refused(&[(flag, address.clone())]);
+        assert_eq!(status, Some(64), "{words}");
+        assert!(words.contains(flag) && words.contains("occupied"), "{words}");
+    }
+}
+
+#[test]
+fn a_store_in_use_exits_64() {
+    let place = Place::new();
+    let control = place.start();
+    let other = [("--runs-listen", "127.0.0.1:0".to_owned()), ("--gate-listen", "127.0.0.1:0".to_owned())];
+    let (status, words) = place.refused(&other);
+    assert_eq!(status, Some(64), "{words}");
+    assert!(words.contains("--store") && words.contains("in use"), "{words}");
+    assert_eq!(control.signal("-TERM").code(), Some(0));
+}
+
+#[test]
+fn usage_exits_2_and_help_0() {
+    let place = Place::new();
+    let (status, words) = place.refused(&[("--admin-listen", "nowhere".into())]);
+    assert_eq!(status, Some(2), "{words}");
+    let program = Path::new(env!("CARGO_BIN_EXE_gitdoor-control"));
+    let help = Command::new(program).arg("--help").output().unwrap();
+    assert!(help.status.success());
+    let text = String::from_utf8(help.stdout).unwrap();
+    for word in ["--runs-listen", "GITDOOR_STORE", "SIGTERM", "64"] {
+        assert!(text.contains(word), "{word}");
+    }
+}
