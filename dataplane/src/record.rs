@@ -39,11 +39,14 @@ pub enum Interruption {
     #[error("the upstream's answer cannot be read")]
     UpstreamUnreadable,
     /// The run was revoked.
-    #[error("the run was revoked")]
+    #[error("run revoked")]
     Revoked,
     /// The run's time ended.
-    #[error("the run expired")]
+    #[error("run expired")]
     Expired,
+    /// The run has another bearer since.
+    #[error("the run's bearer was replaced")]
+    Replaced,
     /// A limit of the door was reached.
     #[error("a limit was reached")]
     Limit,
@@ -62,6 +65,7 @@ impl Interruption {
         Self::UpstreamUnreadable,
         Self::Revoked,
         Self::Expired,
+        Self::Replaced,
         Self::Limit,
         Self::Control,
     ];
@@ -77,6 +81,7 @@ impl Interruption {
             Self::UpstreamUnreadable => "upstream-unreadable",
             Self::Revoked => "revoked",
             Self::Expired => "expired",
+            Self::Replaced => "bearer-replaced",
             Self::Limit => "limit",
             Self::Control => "control",
         }

@@ -3,12 +3,13 @@
 //! The push is a task of its own: once its last byte went up, its outcome is awaited and recorded even when the client
 //! has left.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use gitdoor_proto::permit::Grant;
-use gitdoor_proto::{Permit, RepositoryName, Token, v1};
+use gitdoor_proto::{Denial, Permit, Reason, RepositoryName, Token, v1};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -32,6 +33,9 @@ use downlink::{Begun, Downlink};
 
 /// A lease lasts two seconds; it is renewed at half its time.
 const RENEWAL: Duration = Duration::from_secs(1);
+/// The end of a push, which goes up only once the client's body has ended: a forge acts on a pack as soon as it is
+/// whole, and a client that appends bytes to it and leaves the body open must not have its push done meanwhile.
+const HELD_BACK: usize = 64 * 1024;
 /// How often an outcome is told to a control that does not answer.
 const REPORTS: usize = 3;
 
@@ -159,7 +163,9 @@ impl Carrier {
                         self.lease.extend(asked, duration);
                         next = asked + RENEWAL;
                     }
-                    Err(Refusal::Denied(denial)) if !self.lease.is_sent() => return Refusal::Denied(denial),
+                    Err(Refusal::Denied(denial)) if !self.lease.is_sent() && !is_outage(&denial) => {
+                        return ended(denial);
+                    }
                     // Without control nothing more is written once the lease is over; it may come back.
                     Err(_) => next = Instant::now() + RENEWAL,
                 }
@@ -189,6 +195,7 @@ impl Carrier {
     /// Hands the body up, chunk by chunk, no faster than the forge takes it.
     async fn pump(&self, inbound: &mut Inbound, up: mpsc::Sender<Bytes>) -> Result<(), Refusal> {
         let mut total = 0;
+        let mut held = HeldBack::default();
         let mut next = Some(self.push.first.clone());
         while let Some(bytes) = next {
             total += bytes.len() as u64;
@@ -196,15 +203,28 @@ impl Carrier {
                 self.record.interrupted(Interruption::Limit);
                 return Err(Refusal::TooLarge(self.limits.push_bytes));
             }
-            match timeout(self.upstream.config().idle_timeout, up.send(bytes)).await {
-                Err(_) => return Err(UpstreamError::Silent.into()),
-                // The connection is gone; what became of the push is for the answer to say.
-                Ok(Err(_)) => return Ok(()),
-                Ok(Ok(())) => {}
+            held.push(bytes);
+            while let Some(bytes) = held.pop() {
+                if !self.hand_up(bytes, &up).await? {
+                    return Ok(());
+                }
             }
             next = inbound.next().await.inspect_err(|error| self.record.interrupted((*error).into()))?;
         }
+        for bytes in held.chunks {
+            if !self.hand_up(bytes, &up).await? {
+                return Ok(());
+            }
+        }
         Ok(())
+    }
+
+    /// False when the connection is gone: what became of the push is for the answer to say.
+    async fn hand_up(&self, bytes: Bytes, up: &mpsc::Sender<Bytes>) -> Result<bool, Refusal> {
+        match timeout(self.upstream.config().idle_timeout, up.send(bytes)).await {
+            Err(_) => Err(UpstreamError::Silent.into()),
+            Ok(sent) => Ok(sent.is_ok()),
+        }
     }
 
     /// Sends the request and passes the answer down as it comes, reading the report in it.
@@ -294,5 +314,67 @@ impl Carrier {
             }
         }
         tracing::warn!(request_id = self.record.id(), "the outcome could not be told to control");
+    }
+}
+
+/// The newest bytes of a body.
+#[derive(Default)]
+struct HeldBack {
+    chunks: VecDeque<Bytes>,
+    length: usize,
+}
+
+impl HeldBack {
+    fn push(&mut self, bytes: Bytes) {
+        self.length += bytes.len();
+        self.chunks.push_back(bytes);
+    }
+
+    /// The oldest bytes, where more than [`HELD_BACK`] are held.
+    fn pop(&mut self) -> Option<Bytes> {
+        let free = self.length.checked_sub(HELD_BACK).filter(|free| *free > 0)?;
+        let oldest = self.chunks.front_mut()?;
+        let bytes = if oldest.len() <= free { self.chunks.pop_front()? } else { oldest.split_to(free) };
+        self.length -= bytes.len();
+        Some(bytes)
+    }
+}
+
+/// Whether control only cannot say just now.
+fn is_outage(denial: &Denial) -> bool {
+    denial.reason == Reason::StoreUnavailable
+}
+
+/// Why a push that was let through may not go on. Its bearer was good when it came, so the answer is a report and
+/// not the status of a dead bearer, for which git would throw the bearer away.
+fn ended(denial: Denial) -> Refusal {
+    let known = [
+        (Reason::RunRevoked, Interruption::Revoked),
+        (Reason::RunExpired, Interruption::Expired),
+        (Reason::BearerWrong, Interruption::Replaced),
+    ];
+    let why = known.iter().find(|(reason, _)| *reason == denial.reason);
+    why.map_or(Refusal::Denied(denial), |(_, why)| Refusal::Cut(*why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_body_is_held_back_in_any_chunking() {
+        let body: Vec<u8> = (0..3 * HELD_BACK).map(|number| u8::try_from(number % 251).unwrap()).collect();
+        for size in [1000, HELD_BACK - 1, HELD_BACK, HELD_BACK + 1, body.len()] {
+            let (mut held, mut gone) = (HeldBack::default(), Vec::new());
+            for chunk in body.chunks(size) {
+                held.push(Bytes::copy_from_slice(chunk));
+                while let Some(bytes) = held.pop() {
+                    gone.extend_from_slice(&bytes);
+                }
+            }
+            assert_eq!(gone.len(), body.len() - HELD_BACK, "{size}");
+            held.chunks.iter().for_each(|bytes| gone.extend_from_slice(bytes));
+            assert_eq!(gone, body, "{size}");
+        }
     }
 }
