@@ -1,5 +1,6 @@
 //! The walk of a request, from its head to the head of its answer.
 
+mod carry;
 mod discovery;
 mod fetch;
 mod push;
@@ -18,7 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::answer::{self, Language, REQUEST_ID, Refused};
 use crate::body::{Body, Inbound, RelayLimits};
 use crate::credential;
-use crate::gate::{Gate, GateError, Guard};
+use crate::gate::{Gate, GateError, Guard, Watch};
 use crate::headers;
 use crate::host::PublicHosts;
 use crate::intent::Intent;
@@ -56,8 +57,15 @@ struct Exchange {
     inbound: Inbound,
     language: Language,
     record: Record,
+}
+
+/// What control allowed one request, and what ends it.
+struct Allowed {
+    permit: Permit,
+    /// When control was asked: a lease and the run's time count from here.
+    asked: Instant,
     /// The run's entry among the streams. It is made before control is asked, so that a revocation finds it.
-    guard: Option<Guard>,
+    guard: Guard,
 }
 
 impl Proxy {
@@ -68,9 +76,9 @@ impl Proxy {
         let framing = headers::check_framing(&request);
         let host = self.hosts.check(&request);
         let (head, incoming) = request.into_parts();
-        let inbound = Inbound::new(incoming, self.upstream.config().idle_timeout, record.clone());
         let (version, expects) = (head.version, head.headers.contains_key(EXPECT));
-        let mut exchange = Exchange { head, inbound, language: Language::Text, record, guard: None };
+        let inbound = Inbound::new(incoming, version, self.upstream.config().idle_timeout, record.clone());
+        let mut exchange = Exchange { head, inbound, language: Language::Text, record };
         let entered = framing.map_err(Refusal::from).and(host);
         let walked = match entered {
             Ok(()) => self.walk(&mut exchange).await,
@@ -91,17 +99,49 @@ impl Proxy {
         let route = Route::of(&exchange.head.method, &exchange.head.uri)?;
         exchange.route(&route);
         let bearer = credential::bearer(&exchange.head.headers)?;
-        exchange.run(self.gate.streams().enter(bearer.run_id()), bearer.run_id());
+        exchange.record.run(bearer.run_id());
+        let guard = self.gate.streams().enter(bearer.run_id());
         let intent = exchange.intent(route).await?;
         let (permit, asked) = self.gate.authorize(&bearer, exchange.record.id(), intent.question()).await?;
         exchange.record.gate(asked.elapsed());
+        let over = guard.watch();
+        let allowed = Allowed { permit, asked, guard };
+        let expires = allowed.expires();
         match intent {
             Intent::Unserved(refusal) => Err(refusal),
-            Intent::Discover(service, name) => self.discover(exchange, &bearer, permit, service, name).await,
-            Intent::Fetch(_) => self.fetch(exchange, permit).await,
-            Intent::Probe(_, body) => self.probe(exchange, permit, body).await,
-            Intent::Push(push) => self.push(exchange, permit, asked, push).await,
+            Intent::Discover(service, name) => {
+                until(over, expires, self.discover(exchange, &bearer, allowed, service, name)).await
+            }
+            Intent::Fetch(_) => until(over, expires, self.fetch(exchange, allowed)).await,
+            Intent::Probe(_, body) => until(over, expires, self.probe(exchange, allowed, body)).await,
+            // It ends with its run by itself, and in a report.
+            Intent::Push(push) => self.push(exchange, allowed, push).await,
         }
+    }
+}
+
+/// Forwards until the run ends: what has not been answered by then is refused.
+async fn until(
+    over: Watch,
+    expires: Instant,
+    forward: impl Future<Output = Result<Response<Body>, Refusal>>,
+) -> Result<Response<Body>, Refusal> {
+    tokio::select! {
+        biased;
+        cut = over.ended(expires) => Err(Refusal::Cut(cut.into())),
+        forwarded = forward => forwarded,
+    }
+}
+
+impl Allowed {
+    /// When the run's time is over.
+    fn expires(&self) -> Instant {
+        self.asked + self.permit.remaining()
+    }
+
+    /// What ends this request's stream.
+    fn limits(self, upstream: &Upstream) -> RelayLimits {
+        RelayLimits { expires: self.expires(), guard: self.guard, idle: upstream.config().idle_timeout }
     }
 }
 
@@ -111,11 +151,6 @@ impl Exchange {
         if matches!(route, Route::Lfs | Route::LfsLocks) {
             self.language = Language::Lfs;
         }
-    }
-
-    fn run(&mut self, guard: Guard, run: &gitdoor_proto::RunId) {
-        self.record.run(run);
-        self.guard = Some(guard);
     }
 
     /// Reads what the request wants, and with it the language of its refusals.
@@ -138,15 +173,6 @@ impl Exchange {
             Intent::Discover(..) | Intent::Probe(..) | Intent::Unserved(_) => {}
         }
         Ok(intent)
-    }
-
-    /// What ends this request's stream. The guard is used up: there is one stream a request.
-    fn relay_limits(&mut self, permit: &Permit, upstream: &Upstream) -> Result<RelayLimits, Refusal> {
-        Ok(RelayLimits {
-            guard: self.guard.take().ok_or(GateError::Unreadable)?,
-            expires: Instant::now() + permit.remaining(),
-            idle: upstream.config().idle_timeout,
-        })
     }
 
     /// The answer's head: the forge's headers that may pass, and the request id.

@@ -33,7 +33,7 @@ const HTTP2_WINDOW: u32 = 1024 * 1024;
 /// What this runtime serves requests with.
 pub(super) fn proxy(config: &Config, port: Option<u16>) -> Arc<Proxy> {
     Arc::new(Proxy {
-        hosts: PublicHosts::new(config.hosts.clone(), config.tls.is_some(), port),
+        hosts: PublicHosts::new(config.hosts.clone(), port),
         gate: Gate::start(config.controls.clone(), config.gate_timeout),
         upstream: Arc::new(Upstream::new(config.upstream.clone())),
         limits: config.limits,
