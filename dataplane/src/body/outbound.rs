@@ -29,6 +29,8 @@ pub enum Outbound {
     Fed {
         /// The bytes.
         frames: mpsc::Receiver<Bytes>,
+        /// Bytes that are still to come, where the head names a length: nobody asks for more after the last.
+        left: Option<u64>,
         /// Told of the end.
         lease: Arc<Lease>,
     },
@@ -41,9 +43,12 @@ impl http_body::Body for Outbound {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let next = match &mut *self {
             Self::Full(bytes) => bytes.take().filter(|bytes| !bytes.is_empty()).map(Ok),
-            Self::Fed { frames, lease } => {
+            Self::Fed { frames, left, lease } => {
                 let next = ready!(frames.poll_recv(cx));
-                if next.is_none() {
+                if let (Some(left), Some(bytes)) = (left.as_mut(), &next) {
+                    *left = left.saturating_sub(bytes.len() as u64);
+                }
+                if next.is_none() || *left == Some(0) {
                     lease.body_ended();
                 }
                 next.map(Ok)

@@ -111,8 +111,10 @@ impl Carrier {
         let (repository, token) = super::forwardable(&self.permit)?;
         let mut connection = self.upstream.connect(Arc::clone(&self.lease)).await?;
         let (up, frames) = mpsc::channel(1);
-        let body = Outbound::Fed { frames, lease: Arc::clone(&self.lease) };
-        let request = self.upstream.build_push(self.request(repository, token, inbound), body)?;
+        let request = self.request(repository, token, inbound);
+        let left = request.length.and_then(|length| length.to_str().ok()?.parse().ok());
+        let body = Outbound::Fed { frames, left, lease: Arc::clone(&self.lease) };
+        let request = self.upstream.build_push(request, body)?;
         let mut keep = std::pin::pin!(self.keep());
         let mut pump = std::pin::pin!(self.pump(inbound, up));
         let mut answer = std::pin::pin!(self.answer(&mut connection, request, down));
