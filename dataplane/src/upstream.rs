@@ -3,6 +3,7 @@
 //! HTTP/1.1 both ways: HTTP/2 costs bodies more CPU and lets a slow reader stall others. The forge's scheme and
 //! authority are configuration; nothing of a request can change them.
 
+mod connector;
 mod error;
 mod push;
 mod socket;
@@ -17,7 +18,7 @@ use http::header::{HOST, LOCATION};
 use http::uri::{Authority, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -27,6 +28,7 @@ use tokio::time::timeout;
 use crate::body::Outbound;
 use crate::route::Service;
 
+use connector::Connector;
 pub use error::UpstreamError;
 pub use push::PushConnection;
 pub use socket::Lease;
@@ -61,7 +63,7 @@ pub struct Config {
 /// The forge, as one runtime reaches it.
 pub struct Upstream {
     config: Config,
-    pool: Client<HttpsConnector<HttpConnector>, Outbound>,
+    pool: Client<Connector, Outbound>,
 }
 
 impl Upstream {
@@ -71,7 +73,6 @@ impl Upstream {
         let mut http = HttpConnector::new();
         http.enforce_http(false);
         http.set_nodelay(true);
-        http.set_connect_timeout(Some(config.connect_timeout));
         http.set_send_buffer_size(Some(SOCKET_BUFFER));
         http.set_recv_buffer_size(Some(SOCKET_BUFFER));
         let tls = ClientConfig::clone(&config.tls);
@@ -82,7 +83,7 @@ impl Upstream {
             .pool_idle_timeout(POOL_IDLE)
             .pool_max_idle_per_host(POOL_SIZE)
             .http1_max_buf_size(BUFFER)
-            .build(https);
+            .build(Connector::new(https, config.connect_timeout));
         Self { config, pool }
     }
 
