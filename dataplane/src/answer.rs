@@ -32,6 +32,8 @@ const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"gitdoor\"");
 /// Longest wait for the end of a refused body.
 const DRAIN_TIME: Duration = Duration::from_mins(1);
+/// How long a client that was cut short is still heard, so that it comes to read why.
+const LINGER: Duration = Duration::from_secs(10);
 
 /// What a client understands, known better as its request is read.
 pub enum Language {
@@ -139,11 +141,15 @@ async fn after_drain(refusal: &Refusal, mut inbound: Inbound, most: u64, say: im
         body: format!("gitdoor: {refusal}; {cut}\n").into(),
         closes: true,
     };
-    match inbound.drain(most, Instant::now() + DRAIN_TIME).await {
-        Drained::Whole => say(),
-        Drained::TooLong => bare(&Refusal::DrainTooLong),
-        Drained::TooSlow | Drained::Left => bare(&Refusal::DrainTooSlow),
-    }
+    let cut = match inbound.drain(most, Instant::now() + DRAIN_TIME).await {
+        Drained::Whole => return say(),
+        Drained::TooLong => Refusal::DrainTooLong,
+        Drained::TooSlow | Drained::Left => Refusal::DrainTooSlow,
+    };
+    let said = bare(&cut);
+    // A client that still sends would see the reset of its connection in place of the answer.
+    tokio::spawn(async move { inbound.drain(most, Instant::now() + LINGER).await });
+    said
 }
 
 /// Answers at once, while the body is still read and thrown away: a close on unread bytes would reset the connection

@@ -121,8 +121,8 @@ impl Exchange {
     /// Reads what the request wants, and with it the language of its refusals.
     async fn intent(&mut self, route: Route) -> Result<Intent, Refusal> {
         let is_push = matches!(route, Route::Rpc(crate::route::Service::ReceivePack, _));
-        if is_push {
-            self.inbound.decode(&self.head.headers)?;
+        if is_push && let Err(coding) = self.inbound.decode(&self.head.headers) {
+            return Ok(Intent::Unserved(coding));
         }
         let intent = Intent::read(route, &mut self.inbound).await?;
         match &intent {

@@ -3,6 +3,7 @@
 
 mod door;
 mod harness;
+mod refusals;
 mod standin;
 mod upstream;
 

@@ -301,6 +301,11 @@ impl Github {
         self.requests_for(Route::ReceivePack)
     }
 
+    /// Every `POST git-receive-pack` that is no probe.
+    pub fn pushes_with_commands(&self) -> Vec<Request> {
+        self.pushes().into_iter().filter(|request| !request.is_probe()).collect()
+    }
+
     /// Every mint request.
     pub fn mints(&self) -> Vec<Request> {
         self.requests_for(Route::Mint)

@@ -83,6 +83,8 @@ pub struct Inbound {
     /// None once it was taken elsewhere.
     incoming: Option<Incoming>,
     gunzip: Option<Gunzip>,
+    /// The last decoded bytes stay here until more come or the member proves whole: a broken one is never completed.
+    held: Option<Bytes>,
     ended: bool,
     /// Reading has begun: a client that waits for `100 Continue` has had it.
     begun: bool,
@@ -98,6 +100,7 @@ impl Inbound {
         Self {
             incoming: Some(incoming),
             gunzip: None,
+            held: None,
             ended: false,
             begun: false,
             idle,
@@ -126,6 +129,7 @@ impl Inbound {
         let stays = Self {
             incoming: None,
             gunzip: None,
+            held: None,
             ended: true,
             begun: true,
             idle: self.idle,
@@ -151,10 +155,13 @@ impl Inbound {
         loop {
             if let Some(decoded) = self.gunzip.as_mut().map(Gunzip::step).transpose()?.flatten() {
                 self.record.received(decoded.len());
-                return Poll::Ready(Ok(Some(decoded)));
+                match self.held.replace(decoded) {
+                    Some(before) => return Poll::Ready(Ok(Some(before))),
+                    None => continue,
+                }
             }
             if self.ended {
-                return Poll::Ready(Ok(None));
+                return Poll::Ready(Ok(self.held.take()));
             }
             match (ready!(self.poll_raw(cx))?, &mut self.gunzip) {
                 (Some(raw), Some(gunzip)) => gunzip.feed(raw),
@@ -166,7 +173,10 @@ impl Inbound {
                     self.ended = true;
                     let rest = gunzip.as_mut().map(Gunzip::finish).transpose()?.flatten();
                     self.record.received(rest.as_ref().map_or(0, Bytes::len));
-                    return Poll::Ready(Ok(rest));
+                    let before = std::mem::replace(&mut self.held, rest);
+                    if before.is_some() {
+                        return Poll::Ready(Ok(before));
+                    }
                 }
             }
         }
