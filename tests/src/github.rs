@@ -326,6 +326,11 @@ impl Github {
         self.state.hung_up.send_replace(());
     }
 
+    /// With one repository nothing goes wrong any more.
+    pub fn heal_repository(&self, name: &str) {
+        self.state.faults.clear_for(name);
+    }
+
     /// Nothing goes wrong any more.
     pub fn heal(&self) {
         self.state.faults.clear();

@@ -167,6 +167,12 @@ impl Faults {
         (plan.delay, plan.fault.clone())
     }
 
+    /// Forgets what is for one repository alone.
+    pub(crate) fn clear_for(&self, repository: &str) {
+        let name = Some(repository.to_ascii_lowercase());
+        self.0.lock().unwrap().retain(|plan| plan.repository != name);
+    }
+
     /// Forgets all.
     pub(crate) fn clear(&self) {
         self.0.lock().unwrap().clear();

@@ -16,8 +16,14 @@ impl World {
 
     /// The last event that has this value here, which may still be on its way.
     pub async fn event(&self, field: &str, value: &str) -> Value {
-        let find = || self.events().into_iter().rfind(|event| event[field] == value);
-        until(&format!("an event with {field} {value}"), async || find().is_some()).await;
+        self.event_of(&[(field, value)]).await
+    }
+
+    /// The last event that has all these values.
+    pub async fn event_of(&self, facts: &[(&str, &str)]) -> Value {
+        let has = |event: &Value| facts.iter().all(|(field, value)| event[*field] == *value);
+        let find = || self.events().into_iter().rfind(|event| has(event));
+        until(&format!("an event with {facts:?}"), async || find().is_some()).await;
         find().expect("it was there")
     }
 

@@ -54,7 +54,8 @@ impl Downlink {
         self.head.remove(CONTENT_LENGTH);
     }
 
-    /// Passes bytes on, as far as they are whole packets.
+    /// Passes bytes on, as far as they are whole packets. A flush at their end stays here: to git it ends the answer,
+    /// which it may not see before the push is recorded.
     pub(super) async fn send(&mut self, bytes: &[u8]) {
         self.held.extend_from_slice(bytes);
         let mut whole = 0;
@@ -62,11 +63,15 @@ impl Downlink {
             match pktline::read(self.held.get(whole..).unwrap_or_default()) {
                 Ok(None) => break,
                 Err(_not_packets) => self.raw = true,
-                Ok(Some((packet, taken))) => {
-                    self.reported |= match packet {
-                        Packet::Flush => true,
-                        Packet::Data(data) => !self.side_band || data.first() == Some(&REPORT_BAND),
-                    };
+                Ok(Some((Packet::Flush, taken))) => {
+                    self.reported = true;
+                    if whole + taken == self.held.len() {
+                        break;
+                    }
+                    whole += taken;
+                }
+                Ok(Some((Packet::Data(data), taken))) => {
+                    self.reported |= !self.side_band || data.first() == Some(&REPORT_BAND);
                     whole += taken;
                 }
             }
