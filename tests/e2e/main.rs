@@ -3,6 +3,7 @@
 
 mod door;
 mod harness;
+mod raw_push;
 mod refusals;
 mod standin;
 mod upstream;
