@@ -4,6 +4,7 @@
 mod door;
 mod early;
 mod harness;
+mod raw_push;
 mod refusals;
 mod standin;
 mod upstream;
