@@ -2,7 +2,10 @@
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's own steps fail by a panic")]
 
 mod door;
+mod fetch;
 mod harness;
+mod memory;
+mod push;
 mod standin;
 mod upstream;
 

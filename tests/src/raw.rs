@@ -146,6 +146,15 @@ impl Connection {
         }
     }
 
+    /// What has come by now, or what comes next; nothing at the end.
+    pub async fn read(&mut self) -> io::Result<Vec<u8>> {
+        if self.read.is_empty() {
+            let read = tokio::time::timeout(LIMIT, self.stream.read_buf(&mut self.read)).await;
+            read.map_err(|_elapsed| io::Error::from(io::ErrorKind::TimedOut))??;
+        }
+        Ok(std::mem::take(&mut self.read))
+    }
+
     /// Every byte until the connection ends.
     pub async fn rest(mut self) -> Vec<u8> {
         let mut bytes = std::mem::take(&mut self.read);
