@@ -3,7 +3,10 @@
 
 mod door;
 mod early;
+mod fetch;
 mod harness;
+mod memory;
+mod push;
 mod raw_push;
 mod refusals;
 mod standin;
