@@ -16,6 +16,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::framing::Scanned;
 use super::socket::{Listener, Patient, Stream};
 use crate::config::Config;
 use crate::gate::Gate;
@@ -120,10 +121,11 @@ impl Server {
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         watcher: hyper_util::server::graceful::Watcher,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let (stream, heads) = Scanned::new(stream);
         let proxy = Arc::clone(&self.proxy);
         let service = service_fn(move |request: http::Request<Incoming>| {
-            let proxy = Arc::clone(&proxy);
-            async move { Ok::<_, Infallible>(proxy.serve(request).await) }
+            let (proxy, framing) = (Arc::clone(&proxy), heads.judge(&request));
+            async move { Ok::<_, Infallible>(proxy.serve(request, framing).await) }
         });
         watcher.watch(self.http.serve_connection(TokioIo::new(stream), service).into_owned()).await
     }
