@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use gitdoor_proto::permit::Grant;
 use gitdoor_proto::{Permit, RepositoryName, Token};
-use http::header::EXPECT;
+use http::header::{CONNECTION, EXPECT};
 use http::request::Parts;
-use http::{HeaderValue, Request, Response};
+use http::{HeaderValue, Request, Response, Version};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -20,7 +20,7 @@ use crate::answer::{self, Language, REQUEST_ID, Refused};
 use crate::body::{Body, Inbound, RelayLimits};
 use crate::credential;
 use crate::gate::{Gate, GateError, Guard, Watch};
-use crate::headers;
+use crate::headers::{self, BadFraming};
 use crate::host::PublicHosts;
 use crate::intent::Intent;
 use crate::record::Record;
@@ -69,11 +69,12 @@ struct Allowed {
 }
 
 impl Proxy {
-    /// Answers one request.
-    pub async fn serve(&self, request: Request<Incoming>) -> Response<Body> {
+    /// Answers one request, whose raw head was judged.
+    pub async fn serve(&self, request: Request<Incoming>, raw: Result<(), BadFraming>) -> Response<Body> {
         let client_id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
         let record = Record::open(request.method(), client_id);
-        let framing = headers::check_framing(&request);
+        let framing = raw.and_then(|()| headers::check_framing(&request));
+        let closes = framing.is_err() && request.version() < Version::HTTP_2;
         let host = self.hosts.check(&request);
         let (head, incoming) = request.into_parts();
         let (version, expects) = (head.version, head.headers.contains_key(EXPECT));
@@ -89,7 +90,11 @@ impl Proxy {
             Err(refusal) => {
                 let Exchange { inbound, language, record, .. } = exchange;
                 let refused = Refused { refusal, language, inbound, record, version, expects };
-                answer::refuse(refused, self.limits.drain_bytes).await
+                let mut answer = answer::refuse(refused, self.limits.drain_bytes).await;
+                if closes {
+                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                answer
             }
         }
     }
