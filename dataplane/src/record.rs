@@ -44,9 +44,12 @@ pub enum Interruption {
     /// The run's time ended.
     #[error("run expired")]
     Expired,
-    /// The run has another bearer since.
+    /// The run's bearer was replaced.
     #[error("the run's bearer was replaced")]
     Replaced,
+    /// Control knows the push no more.
+    #[error("the push lost its lease")]
+    Lapsed,
     /// A limit of the door was reached.
     #[error("a limit was reached")]
     Limit,
@@ -66,6 +69,7 @@ impl Interruption {
         Self::Revoked,
         Self::Expired,
         Self::Replaced,
+        Self::Lapsed,
         Self::Limit,
         Self::Control,
     ];
@@ -81,7 +85,8 @@ impl Interruption {
             Self::UpstreamUnreadable => "upstream-unreadable",
             Self::Revoked => "revoked",
             Self::Expired => "expired",
-            Self::Replaced => "bearer-replaced",
+            Self::Replaced => "replaced",
+            Self::Lapsed => "lapsed",
             Self::Limit => "limit",
             Self::Control => "control",
         }
@@ -124,7 +129,7 @@ impl Record {
     pub fn open(method: &http::Method, client_request_id: Option<&str>) -> Self {
         metrics::streams(1.0);
         let facts = Facts {
-            method: method.as_str().to_owned(),
+            method: printable(method.as_str()),
             client_request_id: client_request_id.map(printable),
             ..Facts::default()
         };
@@ -159,7 +164,8 @@ impl Record {
         let mut refs = String::new();
         for command in commands.iter().take(REFS_LOGGED) {
             let separator = if refs.is_empty() { "" } else { " " };
-            let _ = write!(refs, "{separator}{}", command.ref_name.escape_ascii());
+            let name = command.ref_name.get(..TEXT_LOGGED).unwrap_or(&command.ref_name);
+            let _ = write!(refs, "{separator}{}", name.escape_ascii());
         }
         if commands.len() > REFS_LOGGED {
             let _ = write!(refs, " and {} more", commands.len() - REFS_LOGGED);
