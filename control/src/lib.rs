@@ -74,7 +74,7 @@ async fn run(config: Config) -> Result<(), Failure> {
     let drain = CancellationToken::new();
     let metrics = start_metrics();
     let upkeep = tokio::spawn(keep_up(metrics.clone()));
-    tokio::spawn(drain_on_signal(drain.clone()));
+    drain_on_signal(drain.clone());
     let served = server::serve(config, metrics, drain, |addresses| {
         tracing::info!(%addresses, "serving");
         let mut out = io::stdout().lock();
@@ -117,16 +117,19 @@ async fn keep_up(metrics: PrometheusHandle) {
     }
 }
 
-async fn drain_on_signal(drain: CancellationToken) {
+/// Signals are heard when this returns, before anybody is told that this process serves.
+fn drain_on_signal(drain: CancellationToken) {
     let (Ok(mut term), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {
         tracing::error!("signals cannot be heard: this process will not drain");
         return;
     };
-    tokio::select! {
-        _ = term.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    tracing::info!("draining");
-    drain.cancel();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("draining");
+        drain.cancel();
+    });
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::admin;
@@ -88,8 +88,10 @@ impl Bound {
             for socket in admin {
                 tokio::spawn(admin::serve(socket.listener()?, Arc::clone(&readiness), metrics.clone()));
             }
+            // Signals are heard before anybody is told that this process serves.
+            let ends = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
             std::io::stdout().write_all(ready.as_bytes())?;
-            wait(&threads, metrics).await?;
+            wait(ends, &threads, metrics).await?;
             tracing::info!("draining");
             readiness.draining.store(true, Ordering::Relaxed);
             draining.cancel();
@@ -128,9 +130,11 @@ fn runtime() -> io::Result<Runtime> {
 
 /// Waits for a signal; a thread that ended before it is a failure. Meanwhile takes in what histograms have gathered,
 /// which nobody may ever come for.
-async fn wait(threads: &[JoinHandle<io::Result<()>>], metrics: &PrometheusHandle) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+async fn wait(
+    [mut terminate, mut interrupt]: [Signal; 2],
+    threads: &[JoinHandle<io::Result<()>>],
+    metrics: &PrometheusHandle,
+) -> anyhow::Result<()> {
     let mut check = tokio::time::interval(Duration::from_secs(1));
     loop {
         tokio::select! {
