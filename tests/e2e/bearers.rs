@@ -8,6 +8,7 @@ use gitdoor_proto::v1::{Identity, RegisterRunRequest};
 use gitdoor_tests::git;
 use gitdoor_tests::pkt;
 use gitdoor_tests::raw::{Request, Response};
+use gitdoor_tests::wait::until;
 use gitdoor_tests::world::{Exit, Run, World, run_to_exit};
 use serde_json::Value;
 use tonic::Code;
@@ -60,6 +61,12 @@ fn count(answer: &Response, header: &str) -> usize {
     answer.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(header)).count()
 }
 
+/// So many seconds from now.
+#[expect(clippy::disallowed_methods, reason = "a test is an edge: it reads the clock that the parts read")]
+pub(crate) fn from_now(seconds: u64) -> SystemTime {
+    SystemTime::now() + Duration::from_secs(seconds)
+}
+
 /// Lets a run's time end at another moment: control is stopped, its store changed, and control started again.
 pub(crate) async fn end_at(world: &mut World, run: &Run, end: SystemTime) {
     world.control().stop(Duration::from_secs(15)).await;
@@ -79,16 +86,16 @@ pub(crate) async fn end_at(world: &mut World, run: &Run, end: SystemTime) {
 
 /// Waits until a data plane has found its control again: each of its runtimes, of which any may take a connection.
 pub(crate) async fn until_served(world: &World, number: usize) {
-    let mut served = 0;
-    for _ in 0..600 {
-        let unknown = Request::get(&discovery_path("acme/api")).basic(&format!("sbr_nobody.{NOBODYS}"));
-        served = if world.door(number).send(unknown).await.status == 404 { served + 1 } else { 0 };
-        if served == 12 {
-            return;
+    let unknown = Request::get(&discovery_path("acme/api")).basic(&format!("sbr_nobody.{NOBODYS}"));
+    until("the data plane has found its control", async || {
+        for _ in 0..12 {
+            if world.door(number).send(unknown.clone()).await.status != 404 {
+                return false;
+            }
         }
-        tokio::time::sleep(Duration::from_millis(if served == 0 { 50 } else { 5 })).await;
-    }
-    panic!("data plane {number} does not find its control");
+        true
+    })
+    .await;
 }
 
 fn discovery_path(repository: &str) -> String {
@@ -104,7 +111,7 @@ async fn graveyard(world: &mut World) -> Vec<Dead> {
     world.revoke(&revoked).await;
     let none = world.register(Identity::None).await;
     let expired = world.register(Identity::Write).await;
-    end_at(world, &expired, SystemTime::now() - Duration::from_secs(1)).await;
+    end_at(world, &expired, from_now(0)).await;
     let wrong = format!("sbr_{}.{NOBODYS}", live.id);
     let form = "send sbr_<runId>.<secret> as the password";
     let unwanted = "no longer, the run's";
@@ -117,7 +124,7 @@ async fn graveyard(world: &mut World) -> Vec<Dead> {
             words: "send the run bearer as the password",
         },
         dead("garbage", "ghs_0123456789abcdef", 401, "not-a-bearer", form),
-        dead("a bearer cut short", &live.bearer[..live.bearer.len() - 1], 401, "not-a-bearer", form),
+        dead("a bearer cut short", live.bearer.split_at(live.bearer.len() - 1).0, 401, "not-a-bearer", form),
         dead("empty", "", 401, "not-a-bearer", form),
         dead("unknown run", &format!("sbr_nobody.{NOBODYS}"), 404, "run-unknown", "no run has this bearer's id"),
         dead("wrong secret", &wrong, 401, "bearer-wrong", unwanted),
@@ -258,7 +265,7 @@ async fn a_registration_with_other_parameters_is_another_run() {
     let first = world.registration(Identity::Write).id("r").send().await.unwrap();
     let others = [
         world.registration(Identity::Read).id("r"),
-        world.registration(Identity::Write).id("r").budget(Duration::from_secs(60)),
+        world.registration(Identity::Write).id("r").budget(Duration::from_mins(1)),
         world.registration(Identity::Write).id("r").repository("acme/api"),
         world.registration(Identity::Write).id("r").options(|options| options.no_workflows = true),
         world.registration(Identity::Write).id("r").options(|options| options.branches.push("a/*".into())),

@@ -263,18 +263,21 @@ async fn help_and_version_exit_0_and_every_flag_is_a_variable() {
         assert!(flags.len() > 8, "{flags:?}");
         for flag in flags {
             let flag = flag.trim_end_matches(',');
-            let variable = format!("[env: GITDOOR_{}=", flag[2..].to_uppercase().replace('-', "_"));
+            let variable = format!("[env: {}=", variable(flag));
             assert!(help.contains(&variable), "{role} {flag} has no {variable}");
         }
     }
 }
 
+/// The variable of a flag: `GITDOOR_ADMIN_LISTEN` of `--admin-listen`.
+fn variable(flag: &str) -> String {
+    format!("GITDOOR_{}", flag.trim_start_matches("--").to_uppercase().replace('-', "_"))
+}
+
 /// Flags as variables: `--admin-listen=x` is `GITDOOR_ADMIN_LISTEN=x`.
 fn variables(flags: &[String]) -> Vec<(String, String)> {
     let split = flags.iter().map(|flag| flag.split_once('=').unwrap());
-    split
-        .map(|(flag, value)| (format!("GITDOOR_{}", flag[2..].to_uppercase().replace('-', "_")), value.into()))
-        .collect()
+    split.map(|(flag, value)| (variable(flag), value.into())).collect()
 }
 
 #[tokio::test]

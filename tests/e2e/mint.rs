@@ -5,6 +5,7 @@ use std::time::Duration;
 use gitdoor_proto::v1::Identity;
 use gitdoor_tests::github::{Canned, Fault, Route};
 use gitdoor_tests::raw::{Request, Response};
+use gitdoor_tests::wait::until;
 use gitdoor_tests::world::{Run, World};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -62,13 +63,7 @@ async fn assert_thrown_away(world: &World, run: &Run, request: Request, what: &s
     assert_eq!((answer.status, answer.header("x-gitdoor-reason")), (502, Some("token-untrusted")), "{what}");
     assert!(answer.text().contains("differs from what was asked for"), "{what}: {}", answer.text());
     // It is ended behind the answer.
-    for _ in 0..600 {
-        if world.github.tokens()[tokens].revoked {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert!(world.github.tokens()[tokens].revoked, "{what}: it lives on");
+    until(&format!("the token is ended: {what}"), async || world.github.tokens()[tokens].revoked).await;
     let routes: Vec<Route> = world.github.requests()[requests..].iter().map(|request| request.route).collect();
     assert_eq!(routes, [Route::Mint, Route::RevokeToken], "{what}");
 }

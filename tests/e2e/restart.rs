@@ -5,8 +5,9 @@ use std::time::Duration;
 use gitdoor_proto::v1::{Identity, PushOutcome};
 use gitdoor_tests::github::{Fault, Route};
 use gitdoor_tests::raw::Request;
+use gitdoor_tests::wait::until;
 use gitdoor_tests::world::{Run, World};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::PROGRAM;
 use crate::bearers::until_served;
@@ -103,28 +104,20 @@ async fn ready_to_push(world: &World) -> (Run, gitdoor_tests::git::Git) {
     (run, git)
 }
 
-/// Waits until a push has reached the upstream.
+/// Waits until so many pushes have reached the upstream.
 pub(crate) async fn until_pushed(world: &World, pushes: usize) {
-    for _ in 0..600 {
-        if world.github.pushes().len() >= pushes {
-            return;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
-    panic!("no push came");
+    until("pushes came", async || world.github.pushes().len() >= pushes).await;
 }
 
 /// The outcome of a run's only push, once it has one.
 pub(crate) async fn outcome(world: &World, run: &Run) -> PushOutcome {
-    for _ in 0..600 {
+    let outcome = async || {
         let pushes = world.show(run).await.pushes;
         assert_eq!(pushes.len(), 1, "{pushes:?}");
-        if pushes[0].outcome() != PushOutcome::Open {
-            return pushes[0].outcome();
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
-    panic!("the push stays open");
+        pushes[0].outcome()
+    };
+    until("the push has an outcome", async || outcome().await != PushOutcome::Open).await;
+    outcome().await
 }
 
 #[tokio::test]

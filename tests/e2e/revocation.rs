@@ -2,18 +2,19 @@
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use gitdoor_proto::v1::{Identity, PushOutcome, RevokeRunRequest};
 use gitdoor_tests::git::Git;
 use gitdoor_tests::github::{BodyEnd, Fault, Route};
 use gitdoor_tests::pkt;
 use gitdoor_tests::raw::{Connection, Request, Response, chunk};
+use gitdoor_tests::wait::until;
 use gitdoor_tests::world::{Run, World};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::PROGRAM;
-use crate::bearers::end_at;
+use crate::bearers::{end_at, from_now};
 use crate::restart::{outcome, until_pushed};
 
 /// Longer than anything here may take, and much shorter than any time limit of the door's.
@@ -68,7 +69,7 @@ impl Trickle {
     /// Ends the body and waits for the answer.
     async fn finish(&mut self) -> Response {
         let _ = timeout(SOON, self.connection.write(b"0\r\n\r\n")).await.unwrap();
-        timeout(SOON, self.connection.response()).await.expect("an answer").unwrap()
+        timeout(SOON, self.connection.response()).await.unwrap().unwrap()
     }
 
     /// Sends a byte now and then until the upstream has seen the push cut, then ends the body; the answer to that.
@@ -106,13 +107,15 @@ async fn bound(world: &World) -> Run {
 
 /// Waits until the upstream has had so many bytes of the only push.
 async fn until_came(world: &World, bytes: u64) {
-    for _ in 0..600 {
-        if world.github.pushes().first().is_some_and(|push| push.body_len >= bytes) {
-            return;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
-    panic!("they do not come: {:?}", world.github.pushes().iter().map(|push| push.body_len).collect::<Vec<_>>());
+    let came = async || world.github.pushes().first().is_some_and(|push| push.body_len >= bytes);
+    until("the upstream has had its bytes", came).await;
+}
+
+/// Waits until the upstream has seen the end of its newest push, and asserts that it was none.
+async fn until_cut(world: &World) {
+    let end = || world.github.pushes().last().unwrap().body_end;
+    until("the push was cut", async || world.github.running_backends() == 0 && end() != BodyEnd::Open).await;
+    assert_eq!(end(), BodyEnd::Cut);
 }
 
 /// Revokes; it must not take longer than leases and news do.
@@ -124,14 +127,8 @@ async fn revoke(world: &World, run: &Run) {
 
 /// Asserts that the only push was cut and moved nothing, now and when everything has come to rest.
 async fn assert_cut(world: &World, run: &Run) {
-    for _ in 0..600 {
-        if world.github.running_backends() == 0 && world.github.pushes()[0].body_end != BodyEnd::Open {
-            break;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
+    until_cut(world).await;
     assert_eq!(world.github.pushes().len(), 1);
-    assert_eq!(world.github.pushes()[0].body_end, BodyEnd::Cut);
     assert_eq!(world.github.refs("acme/api").len(), 1, "a ref moved");
     assert_eq!(outcome(world, run).await, PushOutcome::Interrupted);
 }
@@ -181,7 +178,7 @@ async fn a_whole_pack_with_bytes_appended_does_not_complete_before_its_body_ends
     let run = bound(&world).await;
     let mut push = Trickle::start(&world, &run, 0, "refs/heads/fix-x").await;
     push.send_rest().await;
-    push.append(&[b'x'; 20_000]).await;
+    push.append(&b"junk".repeat(5000)).await;
     until_pushed(&world, 1).await;
     push.append(b"and more").await;
     // Time for a forge that takes the pack for the whole push to act on it.
@@ -232,13 +229,7 @@ async fn git_is_told_that_its_run_was_revoked_in_the_middle_of_a_push() {
     assert_eq!(outcome(&world, &run).await, PushOutcome::Interrupted);
     assert_eq!(world.github.refs("acme/api").len(), 1);
     world.github.heal();
-    for _ in 0..600 {
-        if world.github.pushes()[1].body_end == BodyEnd::Cut {
-            break;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
-    assert_eq!(world.github.pushes()[1].body_end, BodyEnd::Cut);
+    until_cut(&world).await;
     assert_eq!(world.github.refs("acme/api").len(), 1);
     world.finish().await;
 }
@@ -272,11 +263,11 @@ async fn every_data_plane_cuts_the_pushes_of_a_revoked_run_and_no_other() {
 async fn the_end_of_a_runs_time_cuts_its_push() {
     let mut world = World::start(PROGRAM).await;
     let run = bound(&world).await;
-    let end = SystemTime::now() + Duration::from_secs(6);
+    let end = from_now(6);
     end_at(&mut world, &run, end).await;
     let mut push = Trickle::start(&world, &run, 0, "refs/heads/fix-x").await;
     until_came(&world, 60_000).await;
-    sleep(end.duration_since(SystemTime::now()).unwrap_or_default() + Duration::from_secs(4)).await;
+    until_cut(&world).await;
     push.send_rest().await;
     let answer = push.finish().await;
     assert_eq!(pkt::report(&answer.body)[1], "ng refs/heads/fix-x refused: run expired");
@@ -292,14 +283,9 @@ async fn a_fetch_under_way_is_cut_when_its_run_is_revoked() {
     let git = world.git(&run);
     world.github.when(Route::UploadPack).skip(1).always().then(Fault::Stall(100));
     let clone = tokio::spawn(async move { git.run(&["clone", &git.url("acme/api")]).await });
-    for _ in 0..600 {
-        if world.github.requests_for(Route::UploadPack).len() == 2 {
-            break;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
+    until("the fetch is under way", async || world.github.requests_for(Route::UploadPack).len() == 2).await;
     revoke(&world, &run).await;
-    let clone = timeout(SOON, clone).await.expect("cut").unwrap();
+    let clone = timeout(SOON, clone).await.unwrap().unwrap();
     assert_eq!(clone.code, Some(128), "{clone}");
     let answer = Request::get("/acme/api.git/info/refs?service=git-upload-pack").basic(&run.bearer);
     assert_eq!(world.door(0).send(answer).await.status, 403);
