@@ -90,7 +90,9 @@ pub async fn refuse(refused: Refused, most: u64) -> Response<Body> {
             Said { closes: true, ..text(&refusal, &record) }
         }
         Language::Text | Language::Fetch | Language::Push { .. } => {
-            drain_behind(inbound, most, text(&refusal, &record))
+            // Where a request of another framing would begin, nothing more is read.
+            let closes = matches!(refusal, Refusal::Framing(_));
+            drain_behind(inbound, most, Said { closes, ..text(&refusal, &record) })
         }
     };
     said.response(&refusal, record, version)

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -16,9 +17,11 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::heads::Heads;
 use super::socket::{Listener, Patient, Stream};
 use crate::config::Config;
 use crate::gate::Gate;
+use crate::headers::Ambiguous;
 use crate::host::PublicHosts;
 use crate::proxy::Proxy;
 use crate::upstream::{BUFFER, Upstream};
@@ -121,7 +124,12 @@ impl Server {
         watcher: hyper_util::server::graceful::Watcher,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let proxy = Arc::clone(&self.proxy);
-        let service = service_fn(move |request: http::Request<Incoming>| {
+        let ambiguous = Arc::new(AtomicBool::new(false));
+        let stream = Heads::new(stream, Arc::clone(&ambiguous));
+        let service = service_fn(move |mut request: http::Request<Incoming>| {
+            if ambiguous.load(Ordering::Acquire) {
+                request.extensions_mut().insert(Ambiguous);
+            }
             let proxy = Arc::clone(&proxy);
             async move { Ok::<_, Infallible>(proxy.serve(request).await) }
         });
