@@ -1,11 +1,13 @@
 //! End to end: every part a process of its own, real clients, the stand-in GitHub behind them.
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's own steps fail by a panic")]
 
+mod display;
 mod door;
 mod harness;
 mod raw_push;
 mod refusals;
 mod standin;
+mod surface;
 mod upstream;
 
 /// The program that has all parts of gitdoor in it.

@@ -1,6 +1,7 @@
 //! Pushes whose body is coded: gzip once is undone on the way up, anything else is refused, a bomb costs no memory.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -115,6 +116,33 @@ async fn a_push_whose_gzip_is_broken_never_lands() {
     }
     assert!(world.show(&run).await.pushes.iter().all(|push| push.outcome() != PushOutcome::Done));
     assert_eq!(pkt::report(&send(&world, &run, "gzip", large).await.body), ["unpack ok", "ok refs/heads/x"]);
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_push_is_not_whole_at_the_upstream_before_its_checksum_was_seen() {
+    let world = World::start(PROGRAM).await;
+    world.github.create("acme/api");
+    let run = bound(&world).await;
+    for (branch, plain) in [("small", push(&world, "small")), ("x", large_push(&world, &run).await)] {
+        let mut coded = gzip(&plain);
+        let checksum = coded.len() - 8;
+        coded[checksum] ^= 1;
+        let door = world.door(0);
+        let request = Request::push("acme/api", coded).header("Content-Encoding", "gzip").basic(&run.bearer);
+        let bytes = request.to_bytes(&door.host);
+        let (most, trailer) = bytes.split_at(bytes.len() - 4);
+        let mut connection = door.connect().await.unwrap();
+        connection.write(most).await.unwrap();
+        // Time for what has come to go up, if the door lets it.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let went_up = world.github.pushes_with_commands();
+        assert!(went_up.iter().all(|push| push.body_len < plain.len() as u64), "{branch}");
+        connection.write(trailer).await.unwrap();
+        let answer = connection.response().await.unwrap();
+        assert!(!answer.text().contains("ok refs"), "{}", answer.text());
+        assert!(world.github.ref_of("acme/api", &format!("refs/heads/{branch}")).is_none());
+    }
     world.finish().await;
 }
 
