@@ -132,6 +132,8 @@ impl Refusal {
             Self::Denied(denial) => denial.reason.as_str(),
             Self::Gate(_) => "control-unreachable",
             Self::Malformed(_) => "malformed-push",
+            Self::Cut(Interruption::Revoked) => Reason::RunRevoked.as_str(),
+            Self::Cut(Interruption::Expired) => Reason::RunExpired.as_str(),
             Self::Cut(why) => why.as_str(),
             Self::Coding => "content-coding",
             Self::Gzip => "gzip",
@@ -280,3 +282,6 @@ fn is_dead_bearer(reason: Reason) -> bool {
         | Reason::AuthorizationUnknown => false,
     }
 }
+
+#[cfg(test)]
+mod tests;
