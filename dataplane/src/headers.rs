@@ -27,8 +27,14 @@ pub enum BadFraming {
     #[error("a request has at most one Content-Length, a plain number")]
     Length,
     /// A transfer coding beside a length, or one that is not exactly `chunked`.
-    #[error("a request has one Content-Length or one Transfer-Encoding: chunked, not both and no other coding")]
+    #[error("a request has a Content-Length or Transfer-Encoding: chunked, not both and no other coding")]
     Coding,
+    /// A line of the head with a fold, stray whitespace, a control character, or an end other than CRLF.
+    #[error("a request's head is plain lines, each ended by CRLF")]
+    Line,
+    /// The request was not seen where it should have been, or not as this.
+    #[error("a request begins where the one before it ends, for every reader")]
+    Step,
     /// The target is not a path.
     #[error("a request's target is a path")]
     Target,
@@ -37,15 +43,8 @@ pub enum BadFraming {
     Host,
 }
 
-/// Marks a request on whose connection a head stated its length in more than one way; the parser has settled it.
-#[derive(Debug, Clone, Copy)]
-pub struct Ambiguous;
-
 /// Refuses a head whose framing two readers could take differently.
 pub fn check_framing<B>(request: &Request<B>) -> Result<(), BadFraming> {
-    if request.extensions().get::<Ambiguous>().is_some() {
-        return Err(BadFraming::Coding);
-    }
     let headers = request.headers();
     let one_number = |value: &HeaderValue| !value.is_empty() && value.as_bytes().iter().all(u8::is_ascii_digit);
     let mut lengths = headers.get_all(CONTENT_LENGTH).iter();

@@ -4,7 +4,7 @@
 //! connections to the forge: nothing of a request crosses a core.
 
 mod connection;
-mod heads;
+mod framing;
 mod socket;
 
 use std::io;

@@ -3,7 +3,11 @@
 
 mod display;
 mod door;
+mod early;
+mod fetch;
 mod harness;
+mod memory;
+mod push;
 mod raw_push;
 mod refusals;
 mod standin;

@@ -18,6 +18,8 @@ use crate::git::Transcript;
 
 /// How long an exchange may take.
 const LIMIT: Duration = Duration::from_secs(30);
+/// Bytes that are read at a time.
+const READ: usize = 64 * 1024;
 
 /// Where a server is and how to speak to it.
 #[derive(Clone)]
@@ -117,6 +119,7 @@ impl Connection {
                 self.read.drain(..used);
                 return Ok(response);
             }
+            self.read.reserve(READ);
             let read = match self.stream.read_buf(&mut self.read).await {
                 // TLS that ends without a good-bye is an end like any other: the framing says whether it was cut.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
@@ -127,6 +130,27 @@ impl Connection {
                 return whole.map(|(response, _)| response).ok_or_else(|| io::ErrorKind::UnexpectedEof.into());
             }
         }
+    }
+
+    /// Reads until these bytes were among those read, and leaves all there for an answer.
+    pub async fn until(&mut self, bytes: &[u8]) -> io::Result<()> {
+        while !self.read.windows(bytes.len()).any(|window| window == bytes) {
+            self.more().await?;
+        }
+        Ok(())
+    }
+
+    /// Reads some more bytes; returns how many were read and not yet taken by an answer.
+    pub async fn more(&mut self) -> io::Result<usize> {
+        if self.stream.read_buf(&mut self.read).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(self.read.len())
+    }
+
+    /// What was read and not taken by an answer.
+    pub fn read_so_far(&self) -> &[u8] {
+        &self.read
     }
 
     /// Writes and reads at once, so that an early answer is seen; a failed write is no failure.
@@ -144,6 +168,16 @@ impl Connection {
             response = connection.response() => response,
             () = write => Err(io::ErrorKind::Other.into()),
         }
+    }
+
+    /// What has come by now, or what comes next; nothing at the end.
+    pub async fn read(&mut self) -> io::Result<Vec<u8>> {
+        if self.read.is_empty() {
+            self.read.reserve(READ);
+            let read = tokio::time::timeout(LIMIT, self.stream.read_buf(&mut self.read)).await;
+            read.map_err(|_elapsed| io::Error::from(io::ErrorKind::TimedOut))??;
+        }
+        Ok(std::mem::take(&mut self.read))
     }
 
     /// Every byte until the connection ends.
