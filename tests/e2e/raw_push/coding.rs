@@ -16,7 +16,7 @@ use crate::PROGRAM;
 const MIB: u64 = 1 << 20;
 
 fn gzip(plain: &[u8]) -> Vec<u8> {
-    let mut coder = GzEncoder::new(Vec::new(), Compression::best());
+    let mut coder = GzEncoder::new(Vec::new(), Compression::fast());
     coder.write_all(plain).unwrap();
     coder.finish().unwrap()
 }
@@ -27,10 +27,11 @@ fn push(world: &World, branch: &str) -> Vec<u8> {
     body(&[(ZERO, &id, &format!("refs/heads/{branch}"))], GIT_CAPABILITIES)
 }
 
-/// A push of 4 MiB to the branch `x`.
+/// A push of 2 MiB to the branch `x`.
 async fn large_push(world: &World, run: &Run) -> Vec<u8> {
     let git = world.git(run).cloned("acme/api").await;
-    let mut random = vec![0; 4 << 20];
+    git.run(&["config", "core.compression", "0"]).await.ok();
+    let mut random = vec![0; 2 << 20];
     getrandom::fill(&mut random).unwrap();
     let id = git.commit("big", random).await;
     git.run(&["bundle", "create", "bundle", "HEAD", "^origin/main"]).await.ok();
@@ -103,14 +104,12 @@ async fn a_push_whose_gzip_is_broken_never_lands() {
         ("large, cut", large[..large.len() - 1].to_vec()),
     ] {
         let answer = send(&world, &run, "gzip", body).await;
-        match answer.status {
-            400 => {
-                assert!(["gzip", "malformed-push"].contains(&answer.header("x-gitdoor-reason").unwrap()), "{what}")
-            }
-            200 => {
-                assert!(pkt::report(&answer.body)[1].starts_with("ng refs/heads/x "), "{what}: {}", answer.text())
-            }
-            _ => panic!("{what}: {} {}", answer.status, answer.text()),
+        if answer.status == 200 {
+            assert!(pkt::report(&answer.body)[1].starts_with("ng refs/heads/x "), "{what}: {}", answer.text());
+        } else {
+            let reason = answer.header("x-gitdoor-reason");
+            assert!([Some("gzip"), Some("malformed-push")].contains(&reason), "{what}: {reason:?}");
+            assert_eq!(answer.status, 400, "{what}: {}", answer.text());
         }
         assert!(world.github.ref_of("acme/api", "refs/heads/x").is_none(), "{what}");
     }
