@@ -78,6 +78,7 @@ fn a_row_has_the_status_that_is_answered() {
         Refusal::Coding,
         Refusal::Gzip,
         Refusal::TooLarge(1),
+        Refusal::NegotiationTooLarge(1),
         Refusal::DrainTooLong,
         Refusal::DrainTooSlow,
         Refusal::ClientLeft,
