@@ -4,6 +4,7 @@
 mod door;
 mod early;
 mod fetch;
+mod framing;
 mod harness;
 mod memory;
 mod push;
