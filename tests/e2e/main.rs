@@ -5,6 +5,7 @@ mod display;
 mod door;
 mod early;
 mod fetch;
+mod framing;
 mod harness;
 mod memory;
 mod push;
