@@ -6,6 +6,7 @@ mod early;
 mod harness;
 mod refusals;
 mod standin;
+mod streams;
 mod upstream;
 
 /// The program that has all parts of gitdoor in it.
