@@ -21,7 +21,7 @@ use crate::credential;
 use crate::gate::{Gate, GateError, Guard};
 use crate::headers;
 use crate::host::PublicHosts;
-use crate::intent::Intent;
+use crate::intent::{self, Intent};
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::route::Route;
@@ -92,6 +92,10 @@ impl Proxy {
         exchange.route(&route);
         let bearer = credential::bearer(&exchange.head.headers)?;
         exchange.run(self.gate.streams().enter(bearer.run_id()), bearer.run_id());
+        if exchange.head.headers.contains_key(EXPECT) {
+            // To read the body is to ask for it, which only a live run may have.
+            self.gate.authorize(&bearer, exchange.record.id(), intent::verification()).await?;
+        }
         let intent = exchange.intent(route).await?;
         let (permit, asked) = self.gate.authorize(&bearer, exchange.record.id(), intent.question()).await?;
         exchange.record.gate(asked.elapsed());
