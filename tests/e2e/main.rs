@@ -4,6 +4,7 @@
 mod door;
 mod early;
 mod harness;
+mod hygiene;
 mod refusals;
 mod standin;
 mod streams;
