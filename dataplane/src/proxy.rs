@@ -97,8 +97,10 @@ impl Proxy {
             self.gate.authorize(&bearer, exchange.record.id(), intent::verification()).await?;
         }
         let intent = exchange.intent(route).await?;
-        let (permit, asked) = self.gate.authorize(&bearer, exchange.record.id(), intent.question()).await?;
-        exchange.record.gate(asked.elapsed());
+        let began = Instant::now();
+        let verdict = self.gate.authorize(&bearer, exchange.record.id(), intent.question()).await;
+        exchange.record.gate(began.elapsed());
+        let (permit, asked) = verdict?;
         match intent {
             Intent::Unserved(refusal) => Err(refusal),
             Intent::Discover(service, name) => self.discover(exchange, &bearer, permit, service, name).await,
