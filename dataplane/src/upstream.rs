@@ -3,7 +3,6 @@
 //! HTTP/1.1 both ways: HTTP/2 costs bodies more CPU and lets a slow reader stall others. The forge's scheme and
 //! authority are configuration; nothing of a request can change them.
 
-mod connector;
 mod error;
 mod push;
 mod socket;
@@ -18,17 +17,20 @@ use http::header::{HOST, LOCATION};
 use http::uri::{Authority, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
-use hyper_rustls::HttpsConnectorBuilder;
+use hyper_rustls::{HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ClientConfig;
+use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tower::BoxError;
+use tower::timeout::Timeout;
+use tower::util::BoxCloneSyncService;
 
 use crate::body::Outbound;
 use crate::route::Service;
 
-use connector::Connector;
 pub use error::UpstreamError;
 pub use push::PushConnection;
 pub use socket::Lease;
@@ -60,6 +62,9 @@ pub struct Config {
     pub idle_timeout: Duration,
 }
 
+/// Makes the pool's connections.
+type Connector = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, BoxError>;
+
 /// The forge, as one runtime reaches it.
 pub struct Upstream {
     config: Config,
@@ -83,7 +88,8 @@ impl Upstream {
             .pool_idle_timeout(POOL_IDLE)
             .pool_max_idle_per_host(POOL_SIZE)
             .http1_max_buf_size(BUFFER)
-            .build(Connector::new(https, config.connect_timeout));
+            // TCP and TLS together.
+            .build(Connector::new(Timeout::new(https, config.connect_timeout)));
         Self { config, pool }
     }
 
@@ -125,7 +131,7 @@ impl Upstream {
     }
 
     /// Makes a request for a connection of its own: a target of path and query, and a `Host`.
-    pub fn build_push(&self, request: GitRequest<'_>, body: Outbound) -> Result<Request<Outbound>, UpstreamError> {
+    pub fn build_own(&self, request: GitRequest<'_>, body: Outbound) -> Result<Request<Outbound>, UpstreamError> {
         let uri = Uri::try_from(request.target()).map_err(|_impossible| UpstreamError::Unsendable)?;
         let mut request = request.build(uri, body)?;
         let host = HeaderValue::from_str(self.config.authority.as_str());

@@ -185,7 +185,7 @@ async fn a_stop_lets_a_push_and_a_clone_end_and_takes_nothing_new() {
     world.github.let_pushes_go("acme/api");
     push.await.unwrap().ok().says("[new branch]");
     assert_eq!(world.show(&run).await.pushes[0].outcome(), PushOutcome::Done);
-    let answer = tokio::time::timeout(Duration::from_secs(60), clone.response()).await.unwrap().unwrap();
+    let answer = tokio::time::timeout(Duration::from_mins(1), clone.response()).await.unwrap().unwrap();
     assert!(answer.complete && answer.body.len() > LARGE);
     drop(clone);
     let status = world.dataplane(0).wait(SOON).await;

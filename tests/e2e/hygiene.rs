@@ -178,7 +178,9 @@ async fn nothing_of_a_client_reaches_the_upstream_but_what_is_listed() {
     let git: Vec<Upstream> =
         world.github.requests().into_iter().filter(|request| request.path.starts_with("/acme/")).collect();
     assert_eq!(git.len(), 10);
-    git.iter().for_each(|request| assert_clean(&world, &run, request));
+    for request in &git {
+        assert_clean(&world, &run, request);
+    }
     assert!(git.iter().all(|request| request.host == world.github.url().trim_start_matches("https://")));
     let framings: Vec<_> = git
         .iter()

@@ -4,8 +4,12 @@
 mod door;
 mod drain;
 mod early;
+mod fetch;
 mod harness;
 mod hygiene;
+mod memory;
+mod push;
+mod raw_push;
 mod refusals;
 mod standin;
 mod streams;

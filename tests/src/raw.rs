@@ -18,6 +18,8 @@ use crate::git::Transcript;
 
 /// How long an exchange may take.
 const LIMIT: Duration = Duration::from_secs(30);
+/// Bytes that are read at a time.
+const READ: usize = 64 * 1024;
 
 /// Where a server is and how to speak to it.
 #[derive(Clone)]
@@ -118,6 +120,7 @@ impl Connection {
                 self.read.drain(..used);
                 return Ok(response);
             }
+            self.read.reserve(READ);
             let read = match self.stream.read_buf(&mut self.read).await {
                 // TLS that ends without a good-bye is an end like any other: the framing says whether it was cut.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
@@ -166,6 +169,16 @@ impl Connection {
             response = connection.response() => response,
             () = write => Err(io::ErrorKind::Other.into()),
         }
+    }
+
+    /// What has come by now, or what comes next; nothing at the end.
+    pub async fn read(&mut self) -> io::Result<Vec<u8>> {
+        if self.read.is_empty() {
+            self.read.reserve(READ);
+            let read = tokio::time::timeout(LIMIT, self.stream.read_buf(&mut self.read)).await;
+            read.map_err(|_elapsed| io::Error::from(io::ErrorKind::TimedOut))??;
+        }
+        Ok(std::mem::take(&mut self.read))
     }
 
     /// Every byte until the connection ends.
