@@ -339,6 +339,12 @@ async fn a_push_that_the_upstream_fails_is_refused_ref_by_ref_and_recorded_as_in
         let event = world.event("request_id", &push.request_id).await;
         let facts = (&event["status"], &event["reason"], &event["outcome"]);
         assert_eq!(facts, (&json!(200), &json!(row.reason), &json!("interrupted")), "{event}");
+        let kind = match row.reason {
+            "upstream-silent" => "upstream-idle",
+            "upstream-not-git" | "upstream-coded" => "upstream-unreadable",
+            _ => "upstream-cut",
+        };
+        assert_eq!(event["interruption"], kind, "{event}");
         assert_eq!(git.erasures(), 0);
         git.run(&["push", "--force", "origin", "HEAD:fix-z"]).await.ok();
         git.run(&["fetch"]).await.ok();
