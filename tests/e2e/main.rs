@@ -5,6 +5,7 @@ mod door;
 mod drain;
 mod early;
 mod fetch;
+mod framing;
 mod harness;
 mod hygiene;
 mod memory;
