@@ -3,15 +3,18 @@
 
 mod display;
 mod door;
+mod drain;
 mod early;
 mod fetch;
 mod framing;
 mod harness;
+mod hygiene;
 mod memory;
 mod push;
 mod raw_push;
 mod refusals;
 mod standin;
+mod streams;
 mod surface;
 mod upstream;
 
