@@ -98,8 +98,11 @@ impl<S: Store, F: Forge> Gate<S, F> {
         let writer = live.writer()?;
         if let Some(binding) = &live.run().binding {
             let (minted, facts) = self.at_bound(writer, binding, &name, now).await?;
-            let purpose = Purpose::Discovery(facts.full_name.clone());
-            return Ok(permit::forward(live.run(), &purpose, &minted, &facts.full_name, now));
+            // A former name is asked for as it is: the forge alone knows whether it still leads to the repository or
+            // is another's by now, on which the pinned token is no good.
+            let place = if name.asked == facts.full_name { &facts.full_name } else { &name.asked };
+            let purpose = Purpose::Discovery(place.clone());
+            return Ok(permit::forward(live.run(), &purpose, &minted, place, now));
         }
         self.discoveries.take(&live.run().id).map_err(discovery_limit)?;
         let minted = self.write_named(live, &name.asked, now).await?;

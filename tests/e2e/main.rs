@@ -1,6 +1,9 @@
 //! End to end: every part a process of its own, real clients, the stand-in GitHub behind them.
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's own steps fail by a panic")]
 
+mod bearers;
+mod binding;
+mod config;
 mod display;
 mod door;
 mod drain;
@@ -10,9 +13,12 @@ mod framing;
 mod harness;
 mod hygiene;
 mod memory;
+mod mint;
 mod push;
 mod raw_push;
 mod refusals;
+mod restart;
+mod revocation;
 mod standin;
 mod streams;
 mod surface;

@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::carry::{Begun, Most, late, length, pump};
+use super::carry::{Begun, HeldBack, Most, late, length, pump};
 use super::discovery::{expect, is_coded};
 use super::{Allowed, Exchange, Limits, Proxy, forwardable};
 use crate::body::{Body, Inbound, Outbound, pipe};
@@ -34,6 +34,9 @@ use downlink::Downlink;
 
 /// A lease lasts two seconds; it is renewed at half its time.
 const RENEWAL: Duration = Duration::from_secs(1);
+/// The end of a push, which goes up only once its body has ended: a forge acts on a pack as soon as that is whole,
+/// although a client has appended bytes to it and leaves the body open.
+const HELD_BACK: usize = 64 * 1024;
 /// A push whose lease has been over for this long is given up: control closes its row about now.
 const LAPSED: Duration = Duration::from_secs(10);
 /// How often an outcome is told to a control that does not answer.
@@ -125,7 +128,8 @@ impl Carrier {
         let body = Outbound::Fed { drink, left, lease: Arc::clone(&self.lease) };
         let request = self.upstream.build_own(self.request(repository, token, inbound), body)?;
         let (most, idle) = (Most(self.limits.push_bytes, Refusal::TooLarge), self.upstream.config().idle_timeout);
-        let mut pump = std::pin::pin!(pump(self.push.first.clone(), inbound, up, most, idle));
+        let end = HeldBack::of(HELD_BACK);
+        let mut pump = std::pin::pin!(pump(self.push.first.clone(), inbound, up, most, end, idle));
         let mut answer = std::pin::pin!(self.answer(&mut connection, request, down));
         let mut pumping = true;
         loop {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::body::{Body, Inbound, Outbound, RelayLimits, pass, pipe};
 use crate::gate::Gate;
-use crate::proxy::carry::{Begun, Most, late, length, pump};
+use crate::proxy::carry::{Begun, HeldBack, Most, late, length, pump};
 use crate::proxy::discovery::expect;
 use crate::proxy::{Allowed, Exchange, Proxy, forwardable};
 use crate::record::Record;
@@ -81,7 +81,7 @@ impl Carrier {
         let mut pumping = true;
         let idle = limits.idle;
         let answered = {
-            let mut pump = std::pin::pin!(pump(first, &mut inbound, up, NEGOTIATION, idle));
+            let mut pump = std::pin::pin!(pump(first, &mut inbound, up, NEGOTIATION, HeldBack::of(0), idle));
             let mut answer = std::pin::pin!(self.answer(&mut connection, body, &lease));
             let mut cut = std::pin::pin!(over.ended(limits.expires));
             loop {
