@@ -209,7 +209,7 @@ impl Git {
 
 fn kill_group(group: Option<u32>) {
     if let Some(group) = group {
-        let kill = format!("kill -KILL -- -{group}");
+        let kill = format!("kill -KILL -{group}");
         let _may_be_gone = std::process::Command::new("sh").args(["-c", &kill]).status();
     }
 }
