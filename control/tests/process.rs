@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use gitdoor_proto::v1;
+use gitdoor_proto::v1::gate_client::GateClient;
 use gitdoor_proto::v1::runs_client::RunsClient;
+use tokio::sync::mpsc;
 use tonic::transport::{Channel, Endpoint};
 
 /// A folder with a key and a store.
@@ -88,31 +90,92 @@ impl Drop for Control {
     }
 }
 
-#[tokio::test]
-async fn what_was_answered_is_there_after_a_kill() {
-    let place = Place::new();
-    let control = place.start();
-    assert!(control.ready.starts_with(&format!("ready runs=unix:{} gate=unix:", place.path("runs").display())));
-    let mut runs = place.runs().await;
-    for number in 0..20 {
+/// Registers runs one after the other until control is gone, and ends every second one. Returns what was answered.
+async fn churn(mut runs: RunsClient<Channel>, worker: u32, answered: mpsc::Sender<()>) -> Vec<(String, bool)> {
+    let mut done = Vec::new();
+    for number in 0.. {
+        let run_id = format!("run-{worker}-{number:05}");
         let message = v1::RegisterRunRequest {
-            run_id: format!("run-{number:02}"),
+            run_id: run_id.clone(),
             identity: v1::Identity::Write.into(),
             ..Default::default()
         };
-        runs.register_run(message).await.unwrap();
+        if runs.register_run(message).await.is_err() {
+            break;
+        }
+        done.push((run_id.clone(), false));
+        if number % 2 == 1 {
+            if runs.revoke_run(v1::RevokeRunRequest { run_id }).await.is_err() {
+                break;
+            }
+            done.last_mut().unwrap().1 = true;
+        }
+        // The channel would connect to the next control by itself: nothing is asked of that one.
+        if answered.send(()).await.is_err() {
+            break;
+        }
     }
-    runs.revoke_run(v1::RevokeRunRequest { run_id: "run-07".into() }).await.unwrap();
+    done
+}
+
+#[tokio::test]
+async fn what_was_answered_is_there_after_a_kill_amid_the_work() {
+    let place = Place::new();
+    let control = place.start();
+    assert!(control.ready.starts_with(&format!("ready runs=unix:{} gate=unix:", place.path("runs").display())));
+    let (answered, mut answers) = mpsc::channel(1);
+    let runs = place.runs().await;
+    let workers: Vec<_> = (0..8).map(|n| tokio::spawn(churn(runs.clone(), n, answered.clone()))).collect();
+    drop(answered);
+    for _ in 0..200 {
+        answers.recv().await.unwrap();
+    }
     assert_eq!(control.signal("-KILL").code(), None);
+    drop(answers);
 
     let control = place.start();
-    let page = v1::ListRunsRequest::default();
-    let listed = place.runs().await.list_runs(page).await.unwrap().into_inner().runs;
-    assert_eq!(listed.len(), 20);
-    let revoked: Vec<_> = listed.iter().filter(|run| run.state() == v1::RunState::Revoked).collect();
-    assert_eq!((revoked.len(), revoked[0].run_id.as_str()), (1, "run-07"));
+    let mut runs = place.runs().await;
+    let mut count = 0;
+    for worker in workers {
+        for (run_id, revoked) in worker.await.unwrap() {
+            let shown = runs.get_run(v1::GetRunRequest { run_id: run_id.clone() }).await.unwrap().into_inner();
+            if revoked {
+                assert_eq!(shown.run.unwrap().state(), v1::RunState::Revoked, "{run_id}");
+            }
+            count += 1;
+        }
+    }
+    assert!(count >= 200, "{count}");
     assert_eq!(control.signal("-TERM").code(), Some(0));
     assert!(!place.path("runs").exists());
+}
+
+#[tokio::test]
+async fn no_secret_is_logged_at_any_level() {
+    let place = Place::new();
+    let log = place.path("log");
+    let mut command = place.command(&[("--log-level", "trace".to_owned()), ("--log-format", "json".to_owned())]);
+    let mut child = command.stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
+    let mut ready = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    let control = Control { child, ready };
+    let message =
+        v1::RegisterRunRequest { run_id: "r".into(), identity: v1::Identity::Read.into(), ..Default::default() };
+    let shown = place.runs().await.register_run(message).await.unwrap().into_inner();
+    let bearer = gitdoor_proto::Bearer::parse(&shown.bearer).unwrap();
+    let question = v1::AuthorizeRequest {
+        run_id: "r".into(),
+        secret: bearer.expose_secret().into(),
+        request_id: "q-1".into(),
+        intent: Some(v1::authorize_request::Intent::Verify(v1::Verify {})),
+    };
+    let url = format!("unix:{}", place.path("gate").display());
+    let mut gate = GateClient::new(Endpoint::from_shared(url).unwrap().connect().await.unwrap());
+    gate.authorize(question).await.unwrap();
+    assert_eq!(control.signal("-TERM").code(), Some(0));
+    let log = std::fs::read_to_string(&log).unwrap();
+    assert!(log.contains("\"intent\":\"verify\"") && log.contains("q-1"), "{log}");
+    assert!(!log.contains(bearer.expose_secret()));
 }
 
 #[tokio::test]

@@ -32,6 +32,12 @@ const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"gitdoor\"");
 /// Longest wait for the end of a refused body.
 const DRAIN_TIME: Duration = Duration::from_mins(1);
+/// How long a client is still heard behind an answer that came before its body's end.
+const LINGER_TIME: Duration = Duration::from_secs(10);
+/// For how many bytes, where nothing is known of the client: what the sockets of both sides may hold.
+const LINGER_BYTES: u64 = 1024 * 1024;
+/// For how many bytes, where a live run sends too much: until it looks up.
+const LINGER_BYTES_LIVE: u64 = 64 * 1024 * 1024;
 
 /// What a client understands, known better as its request is read.
 pub enum Language {
@@ -66,32 +72,74 @@ pub struct Refused {
     pub expects: bool,
 }
 
+/// When a refusal is told, relative to the rest of the request's body.
+enum Delivery {
+    /// After the body's end: what git reads as an answer of its own must not come sooner.
+    AfterBody,
+    /// At once, while a little of the body is still read: a close on unread bytes could lose the answer.
+    AtOnce,
+    /// At once; the client waits to be asked for its body, and is not.
+    Unasked,
+}
+
+impl Delivery {
+    fn of(refused: &Refused) -> Self {
+        let Refused { refusal, language, .. } = refused;
+        let spoken = match language {
+            Language::Push { .. } | Language::Fetch => !refusal.is_before_policy(),
+            Language::Text => matches!(refusal, Refusal::Malformed(_) | Refusal::Gzip),
+            Language::Lfs => false,
+        };
+        if spoken {
+            Self::AfterBody
+        } else if refused.expects && !refused.inbound.has_begun() {
+            Self::Unasked
+        } else {
+            Self::AtOnce
+        }
+    }
+}
+
 /// Answers a refused request. `most` bounds the bytes of its body that are waited for.
 pub async fn refuse(refused: Refused, most: u64) -> Response<Body> {
-    let Refused { refusal, language, inbound, record, version, expects } = refused;
-    // A body that was not asked for is not read: that would ask for it.
-    let unasked = expects && !inbound.has_begun();
+    let delivery = Delivery::of(&refused);
+    let Refused { refusal, language, mut inbound, record, version, .. } = refused;
     record.refused(refusal.code());
-    let said = match language {
-        Language::Push { capabilities, refs } if !refusal.is_before_policy() => {
-            after_drain(&refusal, inbound, most, || report(&refusal, &capabilities, &refs)).await
+    let said = match delivery {
+        Delivery::AfterBody => match inbound.drain(most, Instant::now() + DRAIN_TIME).await {
+            Drained::Whole => say(&refusal, &language, &record),
+            Drained::TooLong => cut_short(&refusal, &Refusal::DrainTooLong, inbound),
+            Drained::TooSlow | Drained::Left => cut_short(&refusal, &Refusal::DrainTooSlow, inbound),
+        },
+        Delivery::AtOnce => {
+            linger(inbound, LINGER_BYTES);
+            say(&refusal, &language, &record)
         }
-        Language::Fetch if !refusal.is_before_policy() => {
-            after_drain(&refusal, inbound, most, || error_packet(&refusal, &record)).await
-        }
-        Language::Text | Language::Push { .. } if matches!(refusal, Refusal::Malformed(_) | Refusal::Gzip) => {
-            after_drain(&refusal, inbound, most, || text(&refusal, &record)).await
-        }
-        Language::Lfs if !unasked => drain_behind(inbound, most, json(&refusal, &record)),
-        Language::Lfs => Said { closes: true, ..json(&refusal, &record) },
-        Language::Text | Language::Fetch | Language::Push { .. } if unasked => {
-            Said { closes: true, ..text(&refusal, &record) }
-        }
-        Language::Text | Language::Fetch | Language::Push { .. } => {
-            drain_behind(inbound, most, text(&refusal, &record))
-        }
+        Delivery::Unasked => Said { closes: true, ..say(&refusal, &language, &record) },
     };
     said.response(&refusal, record, version)
+}
+
+/// The refusal in the client's language.
+fn say(refusal: &Refusal, language: &Language, record: &Record) -> Said {
+    match language {
+        Language::Push { capabilities, refs } if !refusal.is_before_policy() => report(refusal, capabilities, refs),
+        Language::Fetch if !refusal.is_before_policy() => error_packet(refusal, record),
+        Language::Lfs => json(refusal, record),
+        Language::Text | Language::Fetch | Language::Push { .. } => text(refusal, record),
+    }
+}
+
+/// The bare status for a body whose end did not come within the bounds.
+fn cut_short(refusal: &Refusal, cut: &Refusal, inbound: Inbound) -> Said {
+    linger(inbound, LINGER_BYTES_LIVE);
+    let body = format!("gitdoor: {refusal}; {cut}\n").into();
+    Said { status: cut.status(), media: TEXT, body, closes: true }
+}
+
+/// Reads on for a little behind an answer: a client that still sends would see the reset of its connection instead.
+fn linger(mut inbound: Inbound, most: u64) {
+    tokio::spawn(async move { inbound.drain(most, Instant::now() + LINGER_TIME).await });
 }
 
 /// An answer's status, type and body, and whether the connection can go on after it.
@@ -129,28 +177,6 @@ impl Said {
         }
         response
     }
-}
-
-/// Waits for the body's end, then answers; where that does not come within the bounds, with a bare status.
-async fn after_drain(refusal: &Refusal, mut inbound: Inbound, most: u64, say: impl FnOnce() -> Said) -> Said {
-    let bare = |cut: &Refusal| Said {
-        status: cut.status(),
-        media: TEXT,
-        body: format!("gitdoor: {refusal}; {cut}\n").into(),
-        closes: true,
-    };
-    match inbound.drain(most, Instant::now() + DRAIN_TIME).await {
-        Drained::Whole => say(),
-        Drained::TooLong => bare(&Refusal::DrainTooLong),
-        Drained::TooSlow | Drained::Left => bare(&Refusal::DrainTooSlow),
-    }
-}
-
-/// Answers at once, while the body is still read and thrown away: a close on unread bytes would reset the connection
-/// and could lose the answer.
-fn drain_behind(mut inbound: Inbound, most: u64, said: Said) -> Said {
-    tokio::spawn(async move { inbound.drain(most, Instant::now() + DRAIN_TIME).await });
-    said
 }
 
 fn text(refusal: &Refusal, record: &Record) -> Said {

@@ -2,8 +2,10 @@
 
 mod inbound;
 mod outbound;
+mod pipe;
 mod relay;
 
 pub use inbound::{BodyError, Coding, Drained, Inbound};
 pub use outbound::{Body, Outbound};
-pub use relay::{Relay, RelayLimits};
+pub use pipe::{Drink, Feed, Unwanted, pipe};
+pub use relay::{RelayLimits, pass};

@@ -53,7 +53,7 @@ pub struct Args {
 
     /// Names that clients know this host by; a request for another is answered with 421.
     ///
-    /// Without a port the scheme's default port and the port of --listen are meant.
+    /// A default port (80, 443) counts as none; without a port, that of --listen is meant too.
     #[arg(
         long,
         env = "GITDOOR_PUBLIC_HOST",

@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
 pub use session::Control;
-pub use streams::{Cut, Guard, Streams};
+pub use streams::{Cut, Guard, Streams, Watch};
 
 use crate::refusal::Refusal;
 
@@ -195,7 +195,7 @@ impl Gate {
                 Ok(Ok(answer)) => return Ok((answer, asked)),
                 Err(_) => return Err(GateError::Timeout),
                 Ok(Err(_)) if !safe => return Err(GateError::Lost),
-                Ok(Err(_)) => drop(current.changed().await),
+                Ok(Err(_)) => drop(timeout_at(deadline, current.changed()).await),
             }
         }
         Err(GateError::Unreachable)

@@ -29,6 +29,12 @@ pub enum BadFraming {
     /// A transfer coding beside a length, or one that is not exactly `chunked`.
     #[error("a request has a Content-Length or Transfer-Encoding: chunked, not both and no other coding")]
     Coding,
+    /// A line of the head with a fold, stray whitespace, a control character, or an end other than CRLF.
+    #[error("a request's head is plain lines, each ended by CRLF")]
+    Line,
+    /// The request was not seen where it should have been, or not as this.
+    #[error("a request begins where the one before it ends, for every reader")]
+    Step,
     /// The target is not a path.
     #[error("a request's target is a path")]
     Target,

@@ -11,11 +11,14 @@ use crate::refusal::Refusal;
 #[derive(Debug, Clone)]
 pub struct PublicHosts {
     hosts: Vec<PublicHost>,
-    /// The scheme's default port, and the port that is served.
-    ports: Vec<u16>,
+    /// The port that is served.
+    served: Option<u16>,
 }
 
-/// `NAME` or `NAME:PORT`. Without a port the scheme's default and the port that is served are meant.
+/// A port that a URL leaves out.
+const DEFAULT_PORTS: [u16; 2] = [80, 443];
+
+/// `NAME` or `NAME:PORT`. Without a port the default ports and the port that is served are meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicHost {
     name: String,
@@ -52,11 +55,10 @@ fn split(text: &str) -> Option<(&str, Option<u16>)> {
 }
 
 impl PublicHosts {
-    /// The names of a listener: `tls` tells the default port, `served` is the port that it bound.
+    /// The names of a listener that bound the port `served`.
     #[must_use]
-    pub fn new(hosts: Vec<PublicHost>, tls: bool, served: Option<u16>) -> Self {
-        let default = if tls { 443 } else { 80 };
-        Self { hosts, ports: [default].into_iter().chain(served).collect() }
+    pub fn new(hosts: Vec<PublicHost>, served: Option<u16>) -> Self {
+        Self { hosts, served }
     }
 
     /// Checks that a request is for this door.
@@ -66,12 +68,9 @@ impl PublicHosts {
     }
 
     fn is(&self, host: &PublicHost, (name, port): (&str, Option<u16>)) -> bool {
-        let default = self.ports.first().copied();
-        let asked = port.or(default);
-        let meant = match host.port {
-            Some(port) => asked == Some(port),
-            None => asked.is_some_and(|port| self.ports.contains(&port)),
-        };
+        // A shim in front may speak TLS where this listener does not, so either scheme's default is no port at all.
+        let given = |port: Option<u16>| port.filter(|port| !DEFAULT_PORTS.contains(port));
+        let meant = given(host.port) == given(port) || (host.port.is_none() && port == self.served);
         meant && host.name.eq_ignore_ascii_case(name)
     }
 }
@@ -81,7 +80,7 @@ mod tests {
     use super::*;
 
     fn asked(public: &str, host: &str) -> bool {
-        let hosts = PublicHosts::new(vec![public.parse().unwrap()], true, Some(8443));
+        let hosts = PublicHosts::new(vec![public.parse().unwrap()], Some(8443));
         let request = Request::builder().uri("/").header("host", host).body(()).unwrap();
         hosts.check(&request).is_ok()
     }
@@ -97,7 +96,7 @@ mod tests {
 
     #[test]
     fn any_other_host_is_misdirected() {
-        for host in ["door.test", "git.door.test.evil", "git.door.test:80", "git.door.test:", "a@git.door.test", ""]
+        for host in ["door.test", "git.door.test.evil", "git.door.test:81", "git.door.test:", "a@git.door.test", ""]
         {
             assert!(!asked("git.door.test", host), "{host}");
         }

@@ -3,14 +3,23 @@
 //! Nothing is decided here. A push that breaks a rule of the format is an intent too: whether its bearer is good comes
 //! first, and is control's to say.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use gitdoor_proto::{RepositoryName, v1};
+use tokio::time::{Instant, timeout_at};
 use v1::authorize_request::Intent as Question;
 
 use crate::body::Inbound;
 use crate::git::receive_pack::{Malformed, PackStart, Section, SectionReader};
 use crate::refusal::Refusal;
 use crate::route::{Route, Service};
+
+/// A coded push is held up to here, until its coding has proved whole: what is broken at its end is then seen before
+/// anything goes up. The one client that codes pushes codes none that is longer.
+const HELD_DECODED: usize = 1024 * 1024;
+/// Time for a client to send its commands.
+const SECTION_TIME: Duration = Duration::from_mins(1);
 
 /// What a request wants.
 pub enum Intent {
@@ -88,9 +97,11 @@ impl Push {
 
 /// Reads the command section, and on until it is clear that what follows may follow.
 async fn read_push(repository: RepositoryName, inbound: &mut Inbound) -> Result<Intent, Refusal> {
+    let until = Instant::now() + SECTION_TIME;
     let mut reader = SectionReader::new();
     let section = loop {
-        let Some(bytes) = inbound.next().await? else {
+        let next = timeout_at(until, inbound.next()).await.map_err(|_elapsed| Refusal::ClientLeft)?;
+        let Some(bytes) = next? else {
             // The section was not whole, so this is a refusal.
             return Err(reader.finish().err().unwrap_or(Malformed::Truncated).into());
         };
@@ -104,7 +115,8 @@ async fn read_push(repository: RepositoryName, inbound: &mut Inbound) -> Result<
     pack.push(read.get(section.length..).unwrap_or_default())?;
     let mut first = BytesMut::from(read.as_ref());
     let ends_here = section.is_probe() || section.deletes_only();
-    while ends_here || after < PackStart::MAGIC_BYTES {
+    let held = if inbound.is_decoded() { HELD_DECODED } else { PackStart::MAGIC_BYTES };
+    while ends_here || after < held {
         let Some(bytes) = inbound.next().await? else {
             pack.finish()?;
             break;

@@ -1,5 +1,6 @@
 //! The walk of a request, from its head to the head of its answer.
 
+mod carry;
 mod discovery;
 mod fetch;
 mod push;
@@ -8,9 +9,9 @@ use std::sync::Arc;
 
 use gitdoor_proto::permit::Grant;
 use gitdoor_proto::{Permit, RepositoryName, Token};
-use http::header::EXPECT;
+use http::header::{CONNECTION, EXPECT};
 use http::request::Parts;
-use http::{HeaderValue, Request, Response};
+use http::{HeaderValue, Request, Response, Version};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -18,8 +19,8 @@ use tokio_util::task::TaskTracker;
 use crate::answer::{self, Language, REQUEST_ID, Refused};
 use crate::body::{Body, Inbound, RelayLimits};
 use crate::credential;
-use crate::gate::{Gate, GateError, Guard};
-use crate::headers;
+use crate::gate::{Gate, GateError, Guard, Watch};
+use crate::headers::{self, BadFraming};
 use crate::host::PublicHosts;
 use crate::intent::Intent;
 use crate::record::Record;
@@ -56,21 +57,29 @@ struct Exchange {
     inbound: Inbound,
     language: Language,
     record: Record,
+}
+
+/// What control allowed one request, and what ends it.
+struct Allowed {
+    permit: Permit,
+    /// When control was asked: a lease and the run's time count from here.
+    asked: Instant,
     /// The run's entry among the streams. It is made before control is asked, so that a revocation finds it.
-    guard: Option<Guard>,
+    guard: Guard,
 }
 
 impl Proxy {
-    /// Answers one request.
-    pub async fn serve(&self, request: Request<Incoming>) -> Response<Body> {
+    /// Answers one request, whose raw head was judged.
+    pub async fn serve(&self, request: Request<Incoming>, raw: Result<(), BadFraming>) -> Response<Body> {
         let client_id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
         let record = Record::open(request.method(), client_id);
-        let framing = headers::check_framing(&request);
+        let framing = raw.and_then(|()| headers::check_framing(&request));
+        let closes = framing.is_err() && request.version() < Version::HTTP_2;
         let host = self.hosts.check(&request);
         let (head, incoming) = request.into_parts();
-        let inbound = Inbound::new(incoming, self.upstream.config().idle_timeout, record.clone());
         let (version, expects) = (head.version, head.headers.contains_key(EXPECT));
-        let mut exchange = Exchange { head, inbound, language: Language::Text, record, guard: None };
+        let inbound = Inbound::new(incoming, version, self.upstream.config().idle_timeout, record.clone());
+        let mut exchange = Exchange { head, inbound, language: Language::Text, record };
         let entered = framing.map_err(Refusal::from).and(host);
         let walked = match entered {
             Ok(()) => self.walk(&mut exchange).await,
@@ -81,7 +90,11 @@ impl Proxy {
             Err(refusal) => {
                 let Exchange { inbound, language, record, .. } = exchange;
                 let refused = Refused { refusal, language, inbound, record, version, expects };
-                answer::refuse(refused, self.limits.drain_bytes).await
+                let mut answer = answer::refuse(refused, self.limits.drain_bytes).await;
+                if closes {
+                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                answer
             }
         }
     }
@@ -91,17 +104,49 @@ impl Proxy {
         let route = Route::of(&exchange.head.method, &exchange.head.uri)?;
         exchange.route(&route);
         let bearer = credential::bearer(&exchange.head.headers)?;
-        exchange.run(self.gate.streams().enter(bearer.run_id()), bearer.run_id());
+        exchange.record.run(bearer.run_id());
+        let guard = self.gate.streams().enter(bearer.run_id());
         let intent = exchange.intent(route).await?;
         let (permit, asked) = self.gate.authorize(&bearer, exchange.record.id(), intent.question()).await?;
         exchange.record.gate(asked.elapsed());
+        let over = guard.watch();
+        let allowed = Allowed { permit, asked, guard };
+        let expires = allowed.expires();
         match intent {
             Intent::Unserved(refusal) => Err(refusal),
-            Intent::Discover(service, name) => self.discover(exchange, &bearer, permit, service, name).await,
-            Intent::Fetch(_) => self.fetch(exchange, permit).await,
-            Intent::Probe(_, body) => self.probe(exchange, permit, body).await,
-            Intent::Push(push) => self.push(exchange, permit, asked, push).await,
+            Intent::Discover(service, name) => {
+                until(over, expires, self.discover(exchange, &bearer, allowed, service, name)).await
+            }
+            Intent::Fetch(_) => until(over, expires, self.fetch(exchange, allowed)).await,
+            Intent::Probe(_, body) => until(over, expires, self.probe(exchange, allowed, body)).await,
+            // It ends with its run by itself, and in a report.
+            Intent::Push(push) => self.push(exchange, allowed, push).await,
         }
+    }
+}
+
+/// Forwards until the run ends: what has not been answered by then is refused.
+async fn until(
+    over: Watch,
+    expires: Instant,
+    forward: impl Future<Output = Result<Response<Body>, Refusal>>,
+) -> Result<Response<Body>, Refusal> {
+    tokio::select! {
+        biased;
+        cut = over.ended(expires) => Err(Refusal::Cut(cut.into())),
+        forwarded = forward => forwarded,
+    }
+}
+
+impl Allowed {
+    /// When the run's time is over.
+    fn expires(&self) -> Instant {
+        self.asked + self.permit.remaining()
+    }
+
+    /// What ends this request's stream.
+    fn limits(self, upstream: &Upstream) -> RelayLimits {
+        RelayLimits { expires: self.expires(), guard: self.guard, idle: upstream.config().idle_timeout }
     }
 }
 
@@ -113,16 +158,11 @@ impl Exchange {
         }
     }
 
-    fn run(&mut self, guard: Guard, run: &gitdoor_proto::RunId) {
-        self.record.run(run);
-        self.guard = Some(guard);
-    }
-
     /// Reads what the request wants, and with it the language of its refusals.
     async fn intent(&mut self, route: Route) -> Result<Intent, Refusal> {
         let is_push = matches!(route, Route::Rpc(crate::route::Service::ReceivePack, _));
-        if is_push {
-            self.inbound.decode(&self.head.headers)?;
+        if is_push && let Err(coding) = self.inbound.decode(&self.head.headers) {
+            return Ok(Intent::Unserved(coding));
         }
         let intent = Intent::read(route, &mut self.inbound).await?;
         match &intent {
@@ -138,15 +178,6 @@ impl Exchange {
             Intent::Discover(..) | Intent::Probe(..) | Intent::Unserved(_) => {}
         }
         Ok(intent)
-    }
-
-    /// What ends this request's stream. The guard is used up: there is one stream a request.
-    fn relay_limits(&mut self, permit: &Permit, upstream: &Upstream) -> Result<RelayLimits, Refusal> {
-        Ok(RelayLimits {
-            guard: self.guard.take().ok_or(GateError::Unreadable)?,
-            expires: Instant::now() + permit.remaining(),
-            idle: upstream.config().idle_timeout,
-        })
     }
 
     /// The answer's head: the forge's headers that may pass, and the request id.

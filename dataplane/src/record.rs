@@ -39,11 +39,17 @@ pub enum Interruption {
     #[error("the upstream's answer cannot be read")]
     UpstreamUnreadable,
     /// The run was revoked.
-    #[error("the run was revoked")]
+    #[error("run revoked")]
     Revoked,
     /// The run's time ended.
-    #[error("the run expired")]
+    #[error("run expired")]
     Expired,
+    /// The run's bearer was replaced.
+    #[error("the run's bearer was replaced")]
+    Replaced,
+    /// Control knows the push no more.
+    #[error("the push lost its lease")]
+    Lapsed,
     /// A limit of the door was reached.
     #[error("a limit was reached")]
     Limit,
@@ -62,6 +68,8 @@ impl Interruption {
         Self::UpstreamUnreadable,
         Self::Revoked,
         Self::Expired,
+        Self::Replaced,
+        Self::Lapsed,
         Self::Limit,
         Self::Control,
     ];
@@ -77,6 +85,8 @@ impl Interruption {
             Self::UpstreamUnreadable => "upstream-unreadable",
             Self::Revoked => "revoked",
             Self::Expired => "expired",
+            Self::Replaced => "replaced",
+            Self::Lapsed => "lapsed",
             Self::Limit => "limit",
             Self::Control => "control",
         }
@@ -119,7 +129,7 @@ impl Record {
     pub fn open(method: &http::Method, client_request_id: Option<&str>) -> Self {
         metrics::streams(1.0);
         let facts = Facts {
-            method: method.as_str().to_owned(),
+            method: printable(method.as_str()),
             client_request_id: client_request_id.map(printable),
             ..Facts::default()
         };
@@ -154,7 +164,8 @@ impl Record {
         let mut refs = String::new();
         for command in commands.iter().take(REFS_LOGGED) {
             let separator = if refs.is_empty() { "" } else { " " };
-            let _ = write!(refs, "{separator}{}", command.ref_name.escape_ascii());
+            let name = command.ref_name.get(..TEXT_LOGGED).unwrap_or(&command.ref_name);
+            let _ = write!(refs, "{separator}{}", name.escape_ascii());
         }
         if commands.len() > REFS_LOGGED {
             let _ = write!(refs, " and {} more", commands.len() - REFS_LOGGED);

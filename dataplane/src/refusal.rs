@@ -72,6 +72,9 @@ pub enum Refusal {
     /// The push is larger than the door takes.
     #[error("the push is larger than {0} bytes, the most that this door takes")]
     TooLarge(u64),
+    /// The negotiation is longer than any of git's.
+    #[error("the fetch's request is larger than {0} bytes, the most that this door takes")]
+    NegotiationTooLarge(u64),
     /// The refused push did not end within the drain's bytes.
     #[error("the push was refused, and is too long to wait for its end")]
     DrainTooLong,
@@ -105,7 +108,7 @@ impl Refusal {
             Self::NoRoute => StatusCode::NOT_FOUND,
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::ClientLeft | Self::DrainTooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::TooLarge(_) | Self::DrainTooLong => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge(_) | Self::NegotiationTooLarge(_) | Self::DrainTooLong => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Coding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Host => StatusCode::MISDIRECTED_REQUEST,
             Self::LfsLocks => StatusCode::NOT_IMPLEMENTED,
@@ -136,6 +139,7 @@ impl Refusal {
             Self::Coding => "content-coding",
             Self::Gzip => "gzip",
             Self::TooLarge(_) => "push-too-large",
+            Self::NegotiationTooLarge(_) => "fetch-too-large",
             Self::DrainTooLong => "drain-too-long",
             Self::DrainTooSlow => "drain-too-slow",
             Self::ClientLeft => "client-left",
@@ -166,9 +170,24 @@ impl Refusal {
             | Self::Coding
             | Self::Gzip
             | Self::TooLarge(_)
+            | Self::NegotiationTooLarge(_)
             | Self::DrainTooLong
             | Self::DrainTooSlow
             | Self::ClientLeft => None,
+        }
+    }
+
+    /// What this leaves in the record of a push that was under way.
+    #[must_use]
+    pub fn interruption(&self) -> Interruption {
+        if let Self::Cut(why) = self {
+            *why
+        } else if matches!(self, Self::TooLarge(_)) {
+            Interruption::Limit
+        } else if matches!(self, Self::ClientLeft | Self::Gzip) {
+            Interruption::ClientLeft
+        } else {
+            Interruption::UpstreamCut
         }
     }
 
@@ -202,6 +221,7 @@ impl Refusal {
             | Self::Cut(_)
             | Self::Gzip
             | Self::TooLarge(_)
+            | Self::NegotiationTooLarge(_)
             | Self::DrainTooLong
             | Self::DrainTooSlow
             | Self::Upstream(_) => false,

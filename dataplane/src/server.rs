@@ -4,6 +4,7 @@
 //! connections to the forge: nothing of a request crosses a core.
 
 mod connection;
+mod framing;
 mod socket;
 
 use std::io;

@@ -17,12 +17,16 @@ use http::header::{HOST, LOCATION};
 use http::uri::{Authority, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::{HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ClientConfig;
+use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tower::BoxError;
+use tower::timeout::Timeout;
+use tower::util::BoxCloneSyncService;
 
 use crate::body::Outbound;
 use crate::route::Service;
@@ -58,10 +62,13 @@ pub struct Config {
     pub idle_timeout: Duration,
 }
 
+/// Makes the pool's connections.
+type Connector = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, BoxError>;
+
 /// The forge, as one runtime reaches it.
 pub struct Upstream {
     config: Config,
-    pool: Client<HttpsConnector<HttpConnector>, Outbound>,
+    pool: Client<Connector, Outbound>,
 }
 
 impl Upstream {
@@ -71,7 +78,6 @@ impl Upstream {
         let mut http = HttpConnector::new();
         http.enforce_http(false);
         http.set_nodelay(true);
-        http.set_connect_timeout(Some(config.connect_timeout));
         http.set_send_buffer_size(Some(SOCKET_BUFFER));
         http.set_recv_buffer_size(Some(SOCKET_BUFFER));
         let tls = ClientConfig::clone(&config.tls);
@@ -82,7 +88,8 @@ impl Upstream {
             .pool_idle_timeout(POOL_IDLE)
             .pool_max_idle_per_host(POOL_SIZE)
             .http1_max_buf_size(BUFFER)
-            .build(https);
+            // TCP and TLS together.
+            .build(Connector::new(Timeout::new(https, config.connect_timeout)));
         Self { config, pool }
     }
 
@@ -124,7 +131,7 @@ impl Upstream {
     }
 
     /// Makes a request for a connection of its own: a target of path and query, and a `Host`.
-    pub fn build_push(&self, request: GitRequest<'_>, body: Outbound) -> Result<Request<Outbound>, UpstreamError> {
+    pub fn build_own(&self, request: GitRequest<'_>, body: Outbound) -> Result<Request<Outbound>, UpstreamError> {
         let uri = Uri::try_from(request.target()).map_err(|_impossible| UpstreamError::Unsendable)?;
         let mut request = request.build(uri, body)?;
         let host = HeaderValue::from_str(self.config.authority.as_str());

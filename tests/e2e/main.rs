@@ -2,10 +2,14 @@
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's own steps fail by a panic")]
 
 mod door;
+mod early;
 mod fetch;
+mod framing;
 mod harness;
 mod memory;
 mod push;
+mod raw_push;
+mod refusals;
 mod standin;
 mod upstream;
 

@@ -15,6 +15,7 @@ use crate::push::{Landed, random, stored};
 /// A stream that must not fit into what it is allowed.
 const LARGE: usize = 64 << 20;
 /// What a data plane may grow by over what it uses when nothing happens.
+const GROWTH: u64 = 16 << 20;
 /// How long an upstream is silent that is called slow.
 const SLOW: Duration = Duration::from_secs(3);
 
@@ -122,4 +123,5 @@ fn idle(world: &mut World) -> u64 {
 
 fn assert_small(world: &mut World, idle: u64, what: &str) {
     let growth = world.dataplane(0).peak_memory().saturating_sub(idle);
+    assert!(growth < GROWTH, "{what}: {growth} bytes over the {idle} of an idle data plane");
 }

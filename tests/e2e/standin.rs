@@ -383,10 +383,23 @@ async fn a_client_that_goes_away_ends_its_git() {
         .header("Content-Length", "100000");
     connection.write(&[head.to_bytes(&door.host), section].concat()).await.unwrap();
     until(|| ground.github.running_backends() == 1).await;
+    assert!(!programs_in(ground.github.path()).is_empty());
     drop(connection);
     until(|| ground.github.running_backends() == 0).await;
     let push = ground.github.pushes().pop().unwrap();
     assert_eq!((push.body_end, push.token), (BodyEnd::Cut, Some(0)));
+    until(|| programs_in(ground.github.path()).is_empty()).await;
+}
+
+/// The processes that were started for something in a folder.
+fn programs_in(folder: &std::path::Path) -> Vec<String> {
+    let folder = folder.display().to_string();
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let of = |name: &str, process: &fs::DirEntry| {
+        String::from_utf8_lossy(&fs::read(process.path().join(name)).unwrap_or_default()).replace('\0', " ")
+    };
+    let ours = processes.filter(|process| of("environ", process).contains(&folder));
+    ours.map(|process| of("cmdline", &process)).collect()
 }
 
 /// Waits for what will be so in a moment.

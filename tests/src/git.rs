@@ -170,7 +170,7 @@ impl Git {
         let child = command.process_group(0).kill_on_drop(true).spawn().expect("a program");
         let group = child.id();
         let Ok(output) = tokio::time::timeout(self.limit, child.wait_with_output()).await else {
-            kill_group(group);
+            group.into_iter().for_each(kill_group);
             panic!("`{shown}` did not end within {:?}", self.limit);
         };
         let output = output.expect("its output");
@@ -207,11 +207,10 @@ impl Git {
     }
 }
 
-fn kill_group(group: Option<u32>) {
-    if let Some(group) = group {
-        let kill = format!("kill -KILL -{group}");
-        let _may_be_gone = std::process::Command::new("sh").args(["-c", &kill]).status();
-    }
+/// Kills a process and all that it started. Debian's `sh` takes no `--` before the group.
+pub(crate) fn kill_group(group: u32) {
+    let kill = format!("kill -KILL -{group} 2>/dev/null");
+    let _may_be_gone = std::process::Command::new("sh").args(["-c", &kill]).status();
 }
 
 /// What a command did.

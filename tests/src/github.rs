@@ -30,6 +30,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 
 use crate::authority::Authority;
 use crate::clock;
@@ -64,9 +65,11 @@ pub(crate) struct State {
     faults: fault::Faults,
     requests: Arc<record::Requests>,
     backends: Arc<AtomicUsize>,
+    connections: AtomicUsize,
     clock_skew: AtomicI64,
     token_life: AtomicI64,
     urls: OnceLock<Urls>,
+    hung_up: watch::Sender<()>,
 }
 
 /// Where the stand-in listens.
@@ -108,9 +111,11 @@ impl Github {
             faults: fault::Faults::default(),
             requests: Arc::default(),
             backends: Arc::default(),
+            connections: AtomicUsize::new(0),
             clock_skew: AtomicI64::new(0),
             token_life: AtomicI64::new(TOKEN_LIFE),
             urls: OnceLock::new(),
+            hung_up: watch::Sender::new(()),
         });
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
@@ -296,6 +301,11 @@ impl Github {
         self.requests_for(Route::ReceivePack)
     }
 
+    /// Every `POST git-receive-pack` that is no probe.
+    pub fn pushes_with_commands(&self) -> Vec<Request> {
+        self.pushes().into_iter().filter(|request| !request.is_probe()).collect()
+    }
+
     /// Every mint request.
     pub fn mints(&self) -> Vec<Request> {
         self.requests_for(Route::Mint)
@@ -309,6 +319,16 @@ impl Github {
     /// The next request of this kind is to go wrong.
     pub fn when(&self, route: Route) -> When<'_> {
         When::new(self, route)
+    }
+
+    /// Closes every connection, idle or not.
+    pub fn hang_up(&self) {
+        self.state.hung_up.send_replace(());
+    }
+
+    /// With one repository nothing goes wrong any more.
+    pub fn heal_repository(&self, name: &str) {
+        self.state.faults.clear_for(name);
     }
 
     /// Nothing goes wrong any more.

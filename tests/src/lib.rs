@@ -20,4 +20,5 @@ pub mod git;
 pub mod github;
 pub mod pkt;
 pub mod raw;
+pub mod wait;
 pub mod world;

@@ -132,6 +132,27 @@ impl Connection {
         }
     }
 
+    /// Reads until these bytes were among those read, and leaves all there for an answer.
+    pub async fn until(&mut self, bytes: &[u8]) -> io::Result<()> {
+        while !self.read.windows(bytes.len()).any(|window| window == bytes) {
+            self.more().await?;
+        }
+        Ok(())
+    }
+
+    /// Reads some more bytes; returns how many were read and not yet taken by an answer.
+    pub async fn more(&mut self) -> io::Result<usize> {
+        if self.stream.read_buf(&mut self.read).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(self.read.len())
+    }
+
+    /// What was read and not taken by an answer.
+    pub fn read_so_far(&self) -> &[u8] {
+        &self.read
+    }
+
     /// Writes and reads at once, so that an early answer is seen; a failed write is no failure.
     pub async fn exchange(self, bytes: &[u8]) -> io::Result<Response> {
         let (reader, mut writer) = tokio::io::split(self.stream);

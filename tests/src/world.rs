@@ -1,6 +1,7 @@
 //! Everything at once: a control, data planes and a stand-in GitHub on ports of their own, each part of gitdoor a
 //! process. Ending a world asserts that all ended well and that no secret is where it must not be.
 
+mod events;
 mod flags;
 mod process;
 mod runs;

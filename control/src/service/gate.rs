@@ -22,6 +22,7 @@ use crate::metrics;
 use crate::run::Invalid;
 use crate::status;
 use crate::store::Store;
+use crate::ticket::Presented;
 
 /// No answer is of use to a data plane after this.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -85,11 +86,13 @@ impl<S: Store, F: Forge> GateService<S, F> {
     async fn bound(&self, message: v1::BindRunRequest) -> v1::BindRunResponse {
         use v1::bind_run_response::Verdict;
         let start = Instant::now();
+        let run = run_of(&message.authorization);
         let answer = in_time(self.gate.bind(&message.authorization, clock::now())).await;
         let verdict = status::verdict(&answer);
         metrics::question("bind", verdict, start.elapsed());
         let binding = answer.as_ref().ok();
         tracing::info!(
+            run,
             repository = binding.map(|binding| binding.repository.to_string()),
             repository_id = binding.map(|binding| binding.repository_id),
             verdict,
@@ -124,11 +127,12 @@ impl<S: Store, F: Forge> GateService<S, F> {
         let v1::ReportPushRequest { authorization, result: _, upstream_refusals, request_bytes } = message;
         let refusal = |refusal: v1::UpstreamRefusal| (refusal.ref_name, refusal.message);
         let upstream_refusals = upstream_refusals.into_iter().map(refusal).collect();
+        let run = run_of(&authorization);
         let report = Report { ticket: authorization, outcome, upstream_refusals, request_bytes };
         let answer = in_time(self.gate.report(report, clock::now())).await;
         let verdict = status::verdict(&answer);
         metrics::question("report", verdict, start.elapsed());
-        tracing::info!(outcome = outcome.as_str(), request_bytes, verdict, "report");
+        tracing::info!(run, outcome = outcome.as_str(), request_bytes, verdict, "report");
         Ok(v1::ReportPushResponse { refusal: answer.err().map(Into::into) })
     }
 
@@ -136,10 +140,11 @@ impl<S: Store, F: Forge> GateService<S, F> {
         use v1::replace_token_response::Verdict;
         let start = Instant::now();
         let v1::ReplaceTokenRequest { authorization, token_id } = message;
+        let run = run_of(&authorization);
         let answer = in_time(self.gate.replace_token(&authorization, &token_id, clock::now())).await;
         let verdict = status::verdict(&answer);
         metrics::question("replace_token", verdict, start.elapsed());
-        tracing::info!(verdict, "replace token");
+        tracing::info!(run, verdict, "replace token");
         let verdict = answer.map_or_else(|denial| Verdict::Refusal(denial.into()), Verdict::Token);
         v1::ReplaceTokenResponse { verdict: Some(verdict) }
     }
@@ -163,6 +168,11 @@ impl<S: Store, F: Forge> GateRpc for GateService<S, F> {
         let answer = self.authorized(request.into_inner()).await;
         answer.map(Response::new).map_err(|invalid| status::invalid(&invalid))
     }
+}
+
+/// The run that a ticket claims to be of, for the log.
+fn run_of(ticket: &str) -> Option<String> {
+    Presented::parse(ticket).ok().map(|ticket| ticket.run().to_string())
 }
 
 async fn in_time<T>(answer: impl Future<Output = Result<T, Denial>>) -> Result<T, Denial> {

@@ -6,8 +6,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
+use http::{HeaderMap, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep, sleep, timeout_at};
@@ -83,7 +83,11 @@ pub struct Inbound {
     /// None once it was taken elsewhere.
     incoming: Option<Incoming>,
     gunzip: Option<Gunzip>,
+    /// The last decoded bytes stay here until more come or the member proves whole: a broken one is never completed.
+    held: Option<Bytes>,
     ended: bool,
+    /// On HTTP/2 a stream that is reset without an error looks like one that has ended.
+    resettable: bool,
     /// Reading has begun: a client that waits for `100 Continue` has had it.
     begun: bool,
     idle: Duration,
@@ -94,11 +98,13 @@ pub struct Inbound {
 impl Inbound {
     /// Takes a body as it comes.
     #[must_use]
-    pub fn new(incoming: Incoming, idle: Duration, record: Record) -> Self {
+    pub fn new(incoming: Incoming, version: Version, idle: Duration, record: Record) -> Self {
         Self {
             incoming: Some(incoming),
             gunzip: None,
+            held: None,
             ended: false,
+            resettable: version == Version::HTTP_2,
             begun: false,
             idle,
             timer: Box::pin(sleep(idle)),
@@ -126,7 +132,9 @@ impl Inbound {
         let stays = Self {
             incoming: None,
             gunzip: None,
+            held: None,
             ended: true,
+            resettable: false,
             begun: true,
             idle: self.idle,
             timer: Box::pin(sleep(self.idle)),
@@ -151,10 +159,13 @@ impl Inbound {
         loop {
             if let Some(decoded) = self.gunzip.as_mut().map(Gunzip::step).transpose()?.flatten() {
                 self.record.received(decoded.len());
-                return Poll::Ready(Ok(Some(decoded)));
+                match self.held.replace(decoded) {
+                    Some(before) => return Poll::Ready(Ok(Some(before))),
+                    None => continue,
+                }
             }
             if self.ended {
-                return Poll::Ready(Ok(None));
+                return Poll::Ready(Ok(self.held.take()));
             }
             match (ready!(self.poll_raw(cx))?, &mut self.gunzip) {
                 (Some(raw), Some(gunzip)) => gunzip.feed(raw),
@@ -166,7 +177,10 @@ impl Inbound {
                     self.ended = true;
                     let rest = gunzip.as_mut().map(Gunzip::finish).transpose()?.flatten();
                     self.record.received(rest.as_ref().map_or(0, Bytes::len));
-                    return Poll::Ready(Ok(rest));
+                    let before = std::mem::replace(&mut self.held, rest);
+                    if before.is_some() {
+                        return Poll::Ready(Ok(before));
+                    }
                 }
             }
         }
@@ -197,6 +211,9 @@ impl Inbound {
         let Some(incoming) = &mut self.incoming else { return Poll::Ready(Ok(None)) };
         loop {
             match Pin::new(&mut *incoming).poll_frame(cx) {
+                Poll::Ready(None) if self.resettable && !incoming.is_end_stream() => {
+                    return Poll::Ready(Err(BodyError::Left));
+                }
                 Poll::Ready(None) => return Poll::Ready(Ok(None)),
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(BodyError::Left)),
                 Poll::Ready(Some(Ok(frame))) => {

@@ -6,9 +6,8 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use tokio::sync::mpsc;
 
-use super::{BodyError, Inbound, Relay};
+use super::pipe::Drink;
 use crate::record::{Interruption, Record};
 use crate::upstream::Lease;
 
@@ -16,54 +15,45 @@ use crate::upstream::Lease;
 pub enum Outbound {
     /// No body, or all of it.
     Full(Option<Bytes>),
-    /// What was read already, then the rest of the client's.
-    Stream {
-        /// Read already.
-        first: Option<Bytes>,
-        /// The rest.
-        rest: Box<Inbound>,
-        /// Bytes that may still come.
-        left: u64,
-    },
-    /// Fed by a push; dropped unfinished by a push that breaks.
+    /// Fed while it goes up.
     Fed {
         /// The bytes.
-        frames: mpsc::Receiver<Bytes>,
+        drink: Drink,
+        /// Bytes that are still to come, where the head said how many. Who writes the body stops asking then.
+        left: Option<u64>,
         /// Told of the end.
         lease: Arc<Lease>,
     },
 }
 
+/// The body broke off: the request must not look whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the request's body broke off")]
+pub struct BrokenOff;
+
 impl http_body::Body for Outbound {
     type Data = Bytes;
-    type Error = BodyError;
+    type Error = BrokenOff;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let next = match &mut *self {
-            Self::Full(bytes) => bytes.take().filter(|bytes| !bytes.is_empty()).map(Ok),
-            Self::Fed { frames, lease } => {
-                let next = ready!(frames.poll_recv(cx));
-                if next.is_none() {
-                    lease.body_ended();
-                }
-                next.map(Ok)
-            }
-            Self::Stream { first, rest, left } => match first.take() {
-                Some(first) => Some(Ok(first)),
-                None => match ready!(rest.poll_next(cx)).transpose() {
-                    Some(Ok(bytes)) => match left.checked_sub(bytes.len() as u64) {
-                        Some(after) => {
-                            *left = after;
-                            Some(Ok(bytes))
+            Self::Full(bytes) => Ok(bytes.take().filter(|bytes| !bytes.is_empty())),
+            Self::Fed { drink, left, lease } => {
+                let next = ready!(drink.poll_next(cx));
+                match (&next, left) {
+                    (Ok(Some(bytes)), Some(left)) => {
+                        *left = left.saturating_sub(bytes.len() as u64);
+                        if *left == 0 {
+                            lease.body_ended();
                         }
-                        // A negotiation this long is none: the upstream sees it break off.
-                        None => Some(Err(BodyError::Left)),
-                    },
-                    other => other,
-                },
-            },
+                    }
+                    (Ok(None), _) => lease.body_ended(),
+                    (Ok(Some(_)), None) | (Err(_), _) => {}
+                }
+                next.map_err(|_broken| BrokenOff)
+            }
         };
-        Poll::Ready(next.map(|frame| frame.map(Frame::data)))
+        Poll::Ready(next.transpose().map(|frame| frame.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -73,7 +63,7 @@ impl http_body::Body for Outbound {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
-            Self::Stream { .. } | Self::Fed { .. } => SizeHint::default(),
+            Self::Fed { .. } => SizeHint::default(),
         }
     }
 }
@@ -86,8 +76,7 @@ pub struct Body {
 
 enum Source {
     Full(Option<Bytes>),
-    Relay(Box<Relay>),
-    Fed(mpsc::Receiver<Result<Bytes, Interruption>>),
+    Fed(Drink),
 }
 
 impl Body {
@@ -97,41 +86,27 @@ impl Body {
         Self { source: Source::Full(Some(bytes)), record }
     }
 
-    /// The forge's answer, as it comes.
+    /// Fed while it goes down. Who feeds it notes in the record why it breaks off.
     #[must_use]
-    pub fn relay(relay: Relay, record: Record) -> Self {
-        Self { source: Source::Relay(Box::new(relay)), record }
-    }
-
-    /// Fed by a push.
-    #[must_use]
-    pub fn fed(frames: mpsc::Receiver<Result<Bytes, Interruption>>, record: Record) -> Self {
-        Self { source: Source::Fed(frames), record }
+    pub fn fed(drink: Drink, record: Record) -> Self {
+        Self { source: Source::Fed(drink), record }
     }
 }
 
 impl http_body::Body for Body {
     type Data = Bytes;
-    type Error = Interruption;
+    type Error = BrokenOff;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Interruption>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let next = match &mut self.source {
-            Source::Full(bytes) => bytes.take().filter(|bytes| !bytes.is_empty()).map(Ok),
-            Source::Relay(relay) => ready!(relay.poll_next(cx)).transpose(),
-            Source::Fed(frames) => ready!(frames.poll_recv(cx)),
+            Source::Full(bytes) => Ok(bytes.take().filter(|bytes| !bytes.is_empty())),
+            Source::Fed(drink) => ready!(drink.poll_next(cx)).map_err(|_broken| BrokenOff),
         };
         match &next {
-            Some(Ok(bytes)) => self.record.sent(bytes.len()),
-            Some(Err(why)) => self.record.interrupted(*why),
-            None => {}
+            Ok(Some(bytes)) => self.record.sent(bytes.len()),
+            Ok(None) | Err(_) => self.source = Source::Full(None),
         }
-        if matches!(next, None | Some(Err(_))) {
-            self.source = Source::Full(None);
-        }
-        Poll::Ready(next.map(|frame| frame.map(Frame::data)))
+        Poll::Ready(next.transpose().map(|frame| frame.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -141,7 +116,6 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.source {
             Source::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
-            Source::Relay(relay) => relay.size_hint(),
             Source::Fed(_) => SizeHint::default(),
         }
     }
@@ -150,7 +124,7 @@ impl http_body::Body for Body {
 impl Drop for Body {
     fn drop(&mut self) {
         // Dropped before its end: nobody reads any more. A finished body was replaced by an empty one.
-        if !matches!(self.source, Source::Full(_)) {
+        if matches!(self.source, Source::Fed(_)) {
             self.record.interrupted(Interruption::ClientLeft);
         }
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gitdoor_proto::RunId;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 /// Why a stream was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +31,12 @@ struct Entry {
 pub struct Guard {
     streams: Arc<Streams>,
     run: RunId,
-    cut: watch::Receiver<Option<Cut>>,
+    watch: Watch,
 }
+
+/// Sees the end of a run.
+#[derive(Clone)]
+pub struct Watch(watch::Receiver<Option<Cut>>);
 
 impl Streams {
     /// Enters a stream.
@@ -40,7 +45,7 @@ impl Streams {
         let mut runs = self.runs();
         let entry = runs.entry(run.clone()).or_insert_with(|| Entry { cut: watch::channel(None).0, streams: 0 });
         entry.streams += 1;
-        Guard { streams: Arc::clone(self), run: run.clone(), cut: entry.cut.subscribe() }
+        Guard { streams: Arc::clone(self), run: run.clone(), watch: Watch(entry.cut.subscribe()) }
     }
 
     /// Ends every stream of a run.
@@ -57,12 +62,28 @@ impl Streams {
 }
 
 impl Guard {
-    /// Waits until the stream is to end.
+    /// What sees the end of this stream's run.
+    #[must_use]
+    pub fn watch(&self) -> Watch {
+        self.watch.clone()
+    }
+}
+
+impl Watch {
+    /// Waits until the run is ended, or its time is over.
+    pub async fn ended(&self, expires: Instant) -> Cut {
+        tokio::select! {
+            cut = self.cut() => cut,
+            () = sleep_until(expires) => Cut::Expired,
+        }
+    }
+
+    /// Waits until the run is ended.
     pub async fn cut(&self) -> Cut {
-        let mut cut = self.cut.clone();
+        let mut cut = self.0.clone();
         match cut.wait_for(Option::is_some).await.map(|cut| *cut) {
             Ok(Some(cut)) => cut,
-            // The sender lives as long as this guard; without one there is nobody to end the stream.
+            // No stream of the run is left, and so nobody to end one.
             Ok(None) | Err(_) => std::future::pending().await,
         }
     }
@@ -89,8 +110,8 @@ mod tests {
         let (a, b) = (RunId::parse("a").unwrap(), RunId::parse("b").unwrap());
         let (first, second, other) = (streams.enter(&a), streams.enter(&a), streams.enter(&b));
         streams.cut("a", Cut::Revoked);
-        assert_eq!((first.cut().await, second.cut().await), (Cut::Revoked, Cut::Revoked));
-        assert!(other.cut.borrow().is_none());
+        assert_eq!((first.watch().cut().await, second.watch().cut().await), (Cut::Revoked, Cut::Revoked));
+        assert!(other.watch.0.borrow().is_none());
         drop((first, second, other));
         assert!(streams.runs().is_empty());
     }

@@ -11,8 +11,8 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::time::{sleep, timeout};
 
-use super::{Exchange, Proxy, forwardable};
-use crate::body::{Body, Outbound, Relay};
+use super::{Allowed, Exchange, Proxy, forwardable};
+use crate::body::{Body, Outbound, pass, pipe};
 use crate::git::advertisement::Rewriter;
 use crate::intent;
 use crate::refusal::Refusal;
@@ -30,23 +30,23 @@ impl Proxy {
         &self,
         exchange: &mut Exchange,
         bearer: &Bearer,
-        permit: Permit,
+        allowed: Allowed,
         service: Service,
         asked: RepositoryName,
     ) -> Result<Response<Body>, Refusal> {
-        let (repository, _) = forwardable(&permit)?;
-        let (answer, moved) = self.ask(exchange, &permit, service, repository, None).await?;
-        let (permit, answer) = match moved {
-            None => (permit, answer),
+        let (repository, _) = forwardable(&allowed.permit)?;
+        let (answer, moved) = self.ask(exchange, &allowed.permit, service, repository, None).await?;
+        let (allowed, answer) = match moved {
+            None => (allowed, answer),
             Some(name) => {
                 tracing::info!(request_id = exchange.record.id(), from = %asked, to = %name, "renamed repository");
-                self.discover_renamed(exchange, bearer, permit, service, &name).await?
+                self.discover_renamed(exchange, bearer, allowed, service, &name).await?
             }
         };
         expect(&answer, service, "advertisement")?;
         match service {
-            Service::UploadPack => self.relay(exchange, &permit, answer),
-            Service::ReceivePack => self.advertise(exchange, &permit, answer).await,
+            Service::UploadPack => Ok(self.relay(exchange, allowed, answer)),
+            Service::ReceivePack => self.advertise(exchange, allowed, answer).await,
         }
     }
 
@@ -55,19 +55,20 @@ impl Proxy {
         &self,
         exchange: &Exchange,
         bearer: &Bearer,
-        permit: Permit,
+        mut allowed: Allowed,
         service: Service,
         name: &RepositoryName,
-    ) -> Result<(Permit, Response<Incoming>), Refusal> {
-        let permit = match service {
-            Service::UploadPack => permit,
+    ) -> Result<(Allowed, Response<Incoming>), Refusal> {
+        match service {
+            Service::UploadPack => {}
             Service::ReceivePack => {
                 let question = intent::discovery(name, true);
-                self.gate.authorize(bearer, exchange.record.id(), question).await?.0
+                (allowed.permit, allowed.asked) =
+                    self.gate.authorize(bearer, exchange.record.id(), question).await?;
             }
-        };
-        match self.ask(exchange, &permit, service, name, None).await? {
-            (answer, None) => Ok((permit, answer)),
+        }
+        match self.ask(exchange, &allowed.permit, service, name, None).await? {
+            (answer, None) => Ok((allowed, answer)),
             (_, Some(_)) => Err(UpstreamError::Redirect.into()),
         }
     }
@@ -111,20 +112,19 @@ impl Proxy {
     /// Passes an answer on as it is.
     pub(super) fn relay(
         &self,
-        exchange: &mut Exchange,
-        permit: &Permit,
+        exchange: &Exchange,
+        allowed: Allowed,
         answer: Response<Incoming>,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Response<Body> {
         let (head, incoming) = answer.into_parts();
-        let relay = Relay::new(incoming, exchange.relay_limits(permit, &self.upstream)?);
-        Ok(exchange.respond(&head.headers, Body::relay(relay, exchange.record.clone())))
+        self.pass(exchange, allowed, &head.headers, Bytes::new(), incoming)
     }
 
     /// Passes a push advertisement on, without what the door would refuse. No ref leaves before the run is bound.
     async fn advertise(
         &self,
-        exchange: &mut Exchange,
-        permit: &Permit,
+        exchange: &Exchange,
+        allowed: Allowed,
         answer: Response<Incoming>,
     ) -> Result<Response<Body>, Refusal> {
         if is_coded(answer.headers()) {
@@ -132,12 +132,25 @@ impl Proxy {
         }
         let (mut head, mut incoming) = answer.into_parts();
         let first = self.confirm(&mut incoming).await?;
-        if let Grant::Forward { bind: true, .. } = permit.grant() {
-            self.gate.bind(permit.authorization()).await?;
+        if let Grant::Forward { bind: true, .. } = allowed.permit.grant() {
+            self.gate.bind(allowed.permit.authorization()).await?;
         }
         head.headers.remove(CONTENT_LENGTH);
-        let relay = Relay::after(first, incoming, exchange.relay_limits(permit, &self.upstream)?);
-        Ok(exchange.respond(&head.headers, Body::relay(relay, exchange.record.clone())))
+        Ok(self.pass(exchange, allowed, &head.headers, first, incoming))
+    }
+
+    fn pass(
+        &self,
+        exchange: &Exchange,
+        allowed: Allowed,
+        head: &HeaderMap,
+        first: Bytes,
+        incoming: Incoming,
+    ) -> Response<Body> {
+        let (feed, drink) = pipe();
+        let limits = allowed.limits(&self.upstream);
+        self.tasks.spawn(pass(first, incoming, feed, limits, exchange.record.clone()));
+        exchange.respond(head, Body::fed(drink, exchange.record.clone()))
     }
 
     /// Reads until the advertisement has shown that it is one; returns what of it may go on.

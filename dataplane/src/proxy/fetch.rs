@@ -1,73 +1,60 @@
 //! Fetch and clone, and the probe that precedes a large push: a body up, an answer down, both as they come.
 
+mod long;
+
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
-use gitdoor_proto::Permit;
 use http::Response;
-use http::header::CONTENT_LENGTH;
+use tokio::time::timeout;
 
 use super::discovery::expect;
-use super::{Exchange, Proxy, forwardable};
-use crate::body::{Body, Coding, Outbound};
+use super::{Allowed, Exchange, Proxy, forwardable};
+use crate::body::{Body, Coding};
 use crate::refusal::Refusal;
 use crate::route::Service;
-use crate::upstream::{GitRequest, UpstreamError, is_redirect};
+use crate::upstream::UpstreamError;
 
-/// A negotiation up to this is held, so that it can follow a renamed repository; git's are almost all smaller.
-const HELD_BYTES: usize = 64 * 1024;
-/// Most bytes of a negotiation: 30,000 wants and as many haves are 3 MB.
-const NEGOTIATION_BYTES: u64 = 64 * 1024 * 1024;
+/// A negotiation up to this is held whole, so that it can be asked again: git's own limit for a body of known length.
+const HELD_BYTES: usize = 1024 * 1024;
+/// Time for a client to send what is held.
+const HELD_TIME: Duration = Duration::from_mins(1);
 
 impl Proxy {
     /// Forwards a fetch.
-    pub(super) async fn fetch(&self, exchange: &mut Exchange, permit: Permit) -> Result<Response<Body>, Refusal> {
+    pub(super) async fn fetch(&self, exchange: &mut Exchange, allowed: Allowed) -> Result<Response<Body>, Refusal> {
         Coding::of(&exchange.head.headers)?;
-        let (repository, token) = forwardable(&permit)?;
-        let answer = match exchange.hold().await? {
-            Held::Whole(body) => {
-                let held = Some(body.clone());
-                match self.ask(exchange, &permit, Service::UploadPack, repository, held).await? {
-                    (answer, None) => answer,
-                    (_, Some(name)) => {
-                        let (answer, moved) =
-                            self.ask(exchange, &permit, Service::UploadPack, &name, Some(body)).await?;
-                        moved.map_or(Ok(answer), |_again| Err(UpstreamError::Redirect))?
-                    }
-                }
-            }
-            Held::Part(first) => {
-                let length = exchange.head.headers.get(CONTENT_LENGTH).cloned();
-                let request = GitRequest {
-                    discovery: false,
-                    service: Service::UploadPack,
-                    repository,
-                    client: &exchange.head.headers,
-                    token,
-                    length: length.as_ref(),
-                };
-                let rest = exchange.inbound.take();
-                let body = Outbound::Stream { first: Some(first), rest: Box::new(rest), left: NEGOTIATION_BYTES };
-                let answer = self.upstream.send(request, body).await?;
-                exchange.record.upstream(answer.status());
-                if is_redirect(answer.status()) {
-                    return Err(UpstreamError::Renamed.into());
-                }
-                UpstreamError::of(answer.status(), answer.headers()).map_or(Ok(answer), Err)?
-            }
+        let held = timeout(HELD_TIME, exchange.hold()).await.map_err(|_elapsed| Refusal::ClientLeft)??;
+        let body = match held {
+            Held::Whole(body) => body,
+            Held::Part(first) => return self.fetch_long(exchange, allowed, first).await,
+        };
+        let (repository, _) = forwardable(&allowed.permit)?;
+        let ask = |name| self.ask(exchange, &allowed.permit, Service::UploadPack, name, Some(body.clone()));
+        let answer = match ask(repository).await? {
+            (answer, None) => answer,
+            (_, Some(name)) => match ask(&name).await? {
+                (answer, None) => answer,
+                (_, Some(_again)) => return Err(UpstreamError::Redirect.into()),
+            },
         };
         expect(&answer, Service::UploadPack, "result")?;
-        self.relay(exchange, &permit, answer)
+        Ok(self.relay(exchange, allowed, answer))
     }
 
     /// Forwards a probe: the whole body was read, and the answer says whether a push would be heard.
     pub(super) async fn probe(
         &self,
-        exchange: &mut Exchange,
-        permit: Permit,
+        exchange: &Exchange,
+        allowed: Allowed,
         body: Bytes,
     ) -> Result<Response<Body>, Refusal> {
-        let (repository, _) = forwardable(&permit)?;
-        match self.ask(exchange, &permit, Service::ReceivePack, repository, Some(body)).await? {
-            (answer, None) => self.relay(exchange, &permit, answer),
+        let (repository, _) = forwardable(&allowed.permit)?;
+        match self.ask(exchange, &allowed.permit, Service::ReceivePack, repository, Some(body)).await? {
+            (answer, None) => {
+                expect(&answer, Service::ReceivePack, "result")?;
+                Ok(self.relay(exchange, allowed, answer))
+            }
             (_, Some(_)) => Err(UpstreamError::Renamed.into()),
         }
     }

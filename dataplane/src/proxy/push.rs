@@ -8,17 +8,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gitdoor_proto::permit::Grant;
-use gitdoor_proto::{Permit, RepositoryName, Token, v1};
+use gitdoor_proto::{Permit, Reason, RepositoryName, Token, v1};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt as _;
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use hyper::body::Incoming;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until, timeout};
 
+use super::carry::{Begun, Most, late, length, pump};
 use super::discovery::{expect, is_coded};
-use super::{Exchange, Limits, Proxy};
-use crate::body::{Body, Inbound, Outbound};
-use crate::gate::{Cut, Gate, GateError, Guard};
+use super::{Allowed, Exchange, Limits, Proxy, forwardable};
+use crate::body::{Body, Inbound, Outbound, pipe};
+use crate::gate::{Gate, GateError, Guard};
 use crate::git::report_status::{Outcome, Reader};
 use crate::intent::Push;
 use crate::record::{Interruption, Record};
@@ -28,10 +30,12 @@ use crate::upstream::{GitRequest, Lease, PushConnection, Upstream, UpstreamError
 
 mod downlink;
 
-use downlink::{Begun, Downlink};
+use downlink::Downlink;
 
 /// A lease lasts two seconds; it is renewed at half its time.
 const RENEWAL: Duration = Duration::from_secs(1);
+/// A push whose lease has been over for this long is given up: control closes its row about now.
+const LAPSED: Duration = Duration::from_secs(10);
 /// How often an outcome is told to a control that does not answer.
 const REPORTS: usize = 3;
 
@@ -40,31 +44,31 @@ impl Proxy {
     pub(super) async fn push(
         &self,
         exchange: &mut Exchange,
-        permit: Permit,
-        asked: Instant,
+        allowed: Allowed,
         push: Push,
     ) -> Result<Response<Body>, Refusal> {
+        let Allowed { permit, asked, guard } = allowed;
         let Grant::Forward { lease: Some(duration), .. } = permit.grant() else {
             return Err(GateError::Unreadable.into());
         };
         let lease = Lease::new(asked, *duration);
-        let (responder, response) = oneshot::channel();
+        let (begin, response) = oneshot::channel();
         let carrier = Carrier {
             gate: self.gate.clone(),
             upstream: Arc::clone(&self.upstream),
             limits: self.limits,
             headers: exchange.head.headers.clone(),
-            guard: exchange.guard.take().ok_or(GateError::Unreadable)?,
+            guard,
             record: exchange.record.clone(),
             permit,
+            asked,
             lease,
             push,
         };
-        let inbound = exchange.inbound.take();
-        self.tasks.spawn(carrier.carry(inbound, responder));
+        self.tasks.spawn(carrier.carry(exchange.inbound.take(), begin));
         match response.await {
-            Ok(Begun::Answer(headers, frames)) => {
-                Ok(exchange.respond(&headers, Body::fed(frames, exchange.record.clone())))
+            Ok(Begun::Answer(head, drink)) => {
+                Ok(exchange.respond(&head, Body::fed(drink, exchange.record.clone())))
             }
             Ok(Begun::Refused(refusal, inbound)) => {
                 exchange.inbound = *inbound;
@@ -84,15 +88,16 @@ struct Carrier {
     guard: Guard,
     record: Record,
     permit: Permit,
+    asked: Instant,
     lease: Arc<Lease>,
     push: Push,
 }
 
 impl Carrier {
     /// Carries the push to its end, records that, and only then lets the client see the end.
-    async fn carry(self, mut inbound: Inbound, responder: oneshot::Sender<Begun>) {
+    async fn carry(self, mut inbound: Inbound, begin: oneshot::Sender<Begun>) {
         let capabilities = &self.push.section.capabilities;
-        let mut down = Downlink::new(responder, capabilities.side_band_64k);
+        let mut down = Downlink::new(begin, capabilities.side_band_64k);
         let end = self.exchange(&mut inbound, &mut down).await;
         self.report(&end).await;
         match end {
@@ -108,19 +113,25 @@ impl Carrier {
 
     /// Bytes up, answer down, lease kept: until the answer ends or something breaks.
     async fn exchange(&self, inbound: &mut Inbound, down: &mut Downlink) -> Result<Outcome, Refusal> {
-        let (repository, token) = super::forwardable(&self.permit)?;
-        let mut connection = self.upstream.connect(Arc::clone(&self.lease)).await?;
-        let (up, frames) = mpsc::channel(1);
-        let body = Outbound::Fed { frames, lease: Arc::clone(&self.lease) };
-        let request = self.upstream.build_push(self.request(repository, token, inbound), body)?;
+        let (repository, token) = forwardable(&self.permit)?;
         let mut keep = std::pin::pin!(self.keep());
-        let mut pump = std::pin::pin!(self.pump(inbound, up));
+        let mut connection = tokio::select! {
+            biased;
+            why = &mut keep => return Err(Refusal::Cut(why)),
+            connection = self.upstream.connect(Arc::clone(&self.lease)) => connection?,
+        };
+        let (up, drink) = pipe();
+        let left = if inbound.is_decoded() { None } else { length(&self.headers) };
+        let body = Outbound::Fed { drink, left, lease: Arc::clone(&self.lease) };
+        let request = self.upstream.build_own(self.request(repository, token, inbound), body)?;
+        let (most, idle) = (Most(self.limits.push_bytes, Refusal::TooLarge), self.upstream.config().idle_timeout);
+        let mut pump = std::pin::pin!(pump(self.push.first.clone(), inbound, up, most, idle));
         let mut answer = std::pin::pin!(self.answer(&mut connection, request, down));
         let mut pumping = true;
         loop {
             tokio::select! {
                 biased;
-                refusal = &mut keep => return Err(refusal),
+                why = &mut keep => return Err(Refusal::Cut(why)),
                 pumped = &mut pump, if pumping => {
                     pumped?;
                     pumping = false;
@@ -147,64 +158,34 @@ impl Carrier {
         }
     }
 
-    /// Keeps the lease, until the push may not go on.
-    async fn keep(&self) -> Refusal {
-        let renew = async {
-            let mut next = Instant::now() + RENEWAL;
-            loop {
-                sleep_until(next).await;
-                let sent = self.lease.is_sent();
-                match self.gate.renew(self.permit.authorization(), sent).await {
-                    Ok((duration, asked)) => {
-                        self.lease.extend(asked, duration);
-                        next = asked + RENEWAL;
-                    }
-                    Err(Refusal::Denied(denial)) if !self.lease.is_sent() => return Refusal::Denied(denial),
-                    // Without control nothing more is written once the lease is over; it may come back.
-                    Err(_) => next = Instant::now() + RENEWAL,
-                }
-            }
-        };
+    /// Keeps the lease, until the push may not go on. A push that has gone up whole cannot be stopped any more.
+    async fn keep(&self) -> Interruption {
+        let over = self.guard.watch();
         let cut = async {
-            let cut = self.guard.cut().await;
-            if self.lease.is_sent() {
-                return std::future::pending().await;
-            }
-            match cut {
-                Cut::Revoked => Refusal::Cut(Interruption::Revoked),
-                Cut::Expired => Refusal::Cut(Interruption::Expired),
-            }
+            let cut = over.cut().await;
+            if self.lease.is_sent() { std::future::pending().await } else { cut.into() }
         };
-        let lost = async {
-            loop {
-                sleep(RENEWAL).await;
-                if !self.lease.is_sent() && self.lease.lapsed_for() > self.upstream.config().connect_timeout {
-                    return Refusal::Cut(Interruption::Control);
-                }
-            }
-        };
-        tokio::select! { refusal = renew => refusal, refusal = cut => refusal, refusal = lost => refusal }
+        tokio::select! { why = self.renew() => why, why = cut => why }
     }
 
-    /// Hands the body up, chunk by chunk, no faster than the forge takes it.
-    async fn pump(&self, inbound: &mut Inbound, up: mpsc::Sender<Bytes>) -> Result<(), Refusal> {
-        let mut total = 0;
-        let mut next = Some(self.push.first.clone());
-        while let Some(bytes) = next {
-            total += bytes.len() as u64;
-            if total > self.limits.push_bytes {
-                self.record.interrupted(Interruption::Limit);
-                return Err(Refusal::TooLarge(self.limits.push_bytes));
+    async fn renew(&self) -> Interruption {
+        let mut next = self.asked + RENEWAL;
+        loop {
+            sleep_until(next).await;
+            next = Instant::now() + RENEWAL;
+            let sent = self.lease.is_sent();
+            match self.gate.renew(self.permit.authorization(), sent).await {
+                Ok((duration, asked)) => {
+                    self.lease.extend(asked, duration);
+                    next = asked + RENEWAL;
+                }
+                Err(_) if self.lease.is_sent() => {}
+                Err(Refusal::Denied(denial)) => return interruption(denial.reason),
+                // Without control nothing more is written once the lease is over. It may come back.
+                Err(_) if self.lease.lapsed_for() > LAPSED => return Interruption::Control,
+                Err(_) => {}
             }
-            match timeout(self.upstream.config().idle_timeout, up.send(bytes)).await {
-                Err(_) => return Err(UpstreamError::Silent.into()),
-                // The connection is gone; what became of the push is for the answer to say.
-                Ok(Err(_)) => return Ok(()),
-                Ok(Ok(())) => {}
-            }
-            next = inbound.next().await.inspect_err(|error| self.record.interrupted((*error).into()))?;
         }
-        Ok(())
     }
 
     /// Sends the request and passes the answer down as it comes, reading the report in it.
@@ -216,11 +197,11 @@ impl Carrier {
     ) -> Result<Outcome, Refusal> {
         let answer = tokio::select! {
             answer = connection.send(request) => answer?,
-            () = self.head_is_late() => return Err(UpstreamError::Silent.into()),
+            () = late(&self.lease, self.upstream.config().head_timeout) => return Err(UpstreamError::Silent.into()),
         };
         self.record.upstream(answer.status());
         if answer.status() == StatusCode::UNAUTHORIZED {
-            let (_, token) = super::forwardable(&self.permit)?;
+            let (_, token) = forwardable(&self.permit)?;
             // The push is not repeated; the next one gets another token.
             drop(self.gate.replace_token(self.permit.authorization(), token).await);
         }
@@ -234,30 +215,28 @@ impl Carrier {
         let (head, mut incoming) = answer.into_parts();
         down.head(head.headers);
         let mut report = Reader::new(self.push.section.capabilities.side_band_64k);
-        loop {
-            let frame = timeout(self.upstream.config().idle_timeout, incoming.frame()).await;
-            match frame {
-                Err(_) if !self.lease.is_sent() => {}
-                Err(_) => return Err(UpstreamError::Silent.into()),
-                Ok(Some(Err(_))) => return Err(UpstreamError::Cut.into()),
-                Ok(None) => break,
-                Ok(Some(Ok(frame))) => {
-                    if let Ok(bytes) = frame.into_data() {
-                        report.push(&bytes);
-                        down.send(&bytes).await;
-                    }
-                }
-            }
+        while let Some(bytes) = self.frame(&mut incoming).await? {
+            report.push(&bytes);
+            down.send(&bytes).await;
         }
         Ok(report.finish(self.push.section.commands.iter().map(|command| command.ref_name.as_ref())))
     }
 
-    /// The forge has had the whole body for as long as it may take to answer.
-    async fn head_is_late(&self) {
-        while !self.lease.is_sent() {
-            sleep(RENEWAL).await;
+    /// The next bytes of the answer. While the body goes up the forge may well be silent.
+    async fn frame(&self, incoming: &mut Incoming) -> Result<Option<Bytes>, UpstreamError> {
+        loop {
+            match timeout(self.upstream.config().idle_timeout, incoming.frame()).await {
+                Err(_) if self.lease.is_sent() => return Err(UpstreamError::Silent),
+                Err(_) => {}
+                Ok(None) => return Ok(None),
+                Ok(Some(Err(_))) => return Err(UpstreamError::Cut),
+                Ok(Some(Ok(frame))) => {
+                    if let Ok(bytes) = frame.into_data() {
+                        return Ok(Some(bytes));
+                    }
+                }
+            }
         }
-        sleep(self.upstream.config().head_timeout).await;
     }
 
     /// Closes the push in the ledger.
@@ -269,6 +248,9 @@ impl Carrier {
             Err(_) => (v1::PushResult::Interrupted, "interrupted"),
         };
         self.record.outcome(name);
+        if let Err(refusal) = end {
+            self.record.interrupted(refusal.interruption());
+        }
         let refused = match end {
             Ok(Outcome::Refused(refs)) => refs.as_slice(),
             Ok(Outcome::Done | Outcome::Unreadable) | Err(_) => &[],
@@ -294,5 +276,18 @@ impl Carrier {
             }
         }
         tracing::warn!(request_id = self.record.id(), "the outcome could not be told to control");
+    }
+}
+
+/// Why control lets a push go on no longer. Whatever it is, the push was let through once: it ends in a report.
+fn interruption(reason: Reason) -> Interruption {
+    if reason == Reason::RunRevoked {
+        Interruption::Revoked
+    } else if reason == Reason::RunExpired {
+        Interruption::Expired
+    } else if reason == Reason::BearerWrong {
+        Interruption::Replaced
+    } else {
+        Interruption::Lapsed
     }
 }

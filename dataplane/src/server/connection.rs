@@ -13,11 +13,13 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::framing::Scanned;
 use super::socket::{Listener, Patient, Stream};
 use crate::config::Config;
 use crate::gate::Gate;
@@ -27,6 +29,8 @@ use crate::upstream::{BUFFER, Upstream};
 
 /// Wait after a failed accept: the process is out of descriptors, and a connection that ends frees one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Connections that one runtime serves at once; more wait to be accepted.
+const CONNECTIONS: usize = 4096;
 /// Requests that one HTTP/2 connection may have under way.
 const HTTP2_STREAMS: u32 = 64;
 /// Bytes that one HTTP/2 stream may send ahead. With the streams above, a connection's worst case is bounded.
@@ -35,7 +39,7 @@ const HTTP2_WINDOW: u32 = 1024 * 1024;
 /// What this runtime serves requests with.
 pub(super) fn proxy(config: &Config, port: Option<u16>) -> Arc<Proxy> {
     Arc::new(Proxy {
-        hosts: PublicHosts::new(config.hosts.clone(), config.tls.is_some(), port),
+        hosts: PublicHosts::new(config.hosts.clone(), port),
         gate: Gate::start(config.controls.clone(), config.gate_timeout),
         upstream: Arc::new(Upstream::new(config.upstream.clone())),
         limits: config.limits,
@@ -47,7 +51,8 @@ pub(super) fn proxy(config: &Config, port: Option<u16>) -> Arc<Proxy> {
 pub(super) async fn serve(listener: Listener, proxy: Arc<Proxy>, config: &Config, draining: CancellationToken) {
     let graceful = GracefulShutdown::new();
     let server = Server {
-        http: http(config),
+        http: Http::new(config),
+        connections: Arc::new(Semaphore::new(CONNECTIONS)),
         tls: config.tls.clone().map(TlsAcceptor::from),
         head_timeout: config.head_timeout,
         idle_timeout: config.upstream.idle_timeout,
@@ -56,12 +61,16 @@ pub(super) async fn serve(listener: Listener, proxy: Arc<Proxy>, config: &Config
     let server = Arc::new(server);
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = server.accept(&listener) => accepted,
             () = draining.cancelled() => break,
         };
         match accepted {
-            Ok(stream) => {
-                tokio::spawn(Arc::clone(&server).connection(stream, graceful.watcher()));
+            Ok((stream, place)) => {
+                let connection = Arc::clone(&server).connection(stream, graceful.watcher());
+                tokio::spawn(async move {
+                    connection.await;
+                    drop(place);
+                });
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept");
@@ -90,11 +99,27 @@ fn http(config: &Config) -> auto::Builder<TokioExecutor> {
         .initial_stream_window_size(HTTP2_WINDOW)
         .initial_connection_window_size(HTTP2_WINDOW)
         .max_send_buf_size(BUFFER);
-    if config.http2 { http } else { http.http1_only() }
+    http
+}
+
+/// The ways to speak HTTP. A connection whose version is known waits for no preface, and so is under the head's time
+/// limit from its first byte.
+struct Http {
+    http1: auto::Builder<TokioExecutor>,
+    http2: auto::Builder<TokioExecutor>,
+    plain: auto::Builder<TokioExecutor>,
+}
+
+impl Http {
+    fn new(config: &Config) -> Self {
+        let plain = if config.http2 { http(config) } else { http(config).http1_only() };
+        Self { http1: http(config).http1_only(), http2: http(config).http2_only(), plain }
+    }
 }
 
 struct Server {
-    http: auto::Builder<TokioExecutor>,
+    http: Http,
+    connections: Arc<Semaphore>,
     tls: Option<TlsAcceptor>,
     head_timeout: Duration,
     idle_timeout: Duration,
@@ -102,12 +127,26 @@ struct Server {
 }
 
 impl Server {
+    /// Accepts a connection when there is a place for one.
+    async fn accept(&self, listener: &Listener) -> io::Result<(Stream, OwnedSemaphorePermit)> {
+        let place = Arc::clone(&self.connections).acquire_owned().await.map_err(io::Error::other)?;
+        Ok((listener.accept().await?, place))
+    }
+
     async fn connection(self: Arc<Self>, stream: Stream, watcher: hyper_util::server::graceful::Watcher) {
         let stream = Patient::new(stream, self.idle_timeout);
         let ended = match &self.tls {
-            None => self.serve(stream, watcher).await,
+            None => match timeout(self.head_timeout, stream.readable()).await {
+                Ok(Ok(())) => self.serve(&self.http.plain, stream, watcher).await,
+                Ok(Err(error)) => Err(error.into()),
+                Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+            },
             Some(tls) => match timeout(self.head_timeout, tls.accept(stream)).await {
-                Ok(Ok(stream)) => self.serve(stream, watcher).await,
+                Ok(Ok(stream)) => {
+                    let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                    let http = if http2 { &self.http.http2 } else { &self.http.http1 };
+                    self.serve(http, stream, watcher).await
+                }
                 Ok(Err(error)) => Err(error.into()),
                 Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
             },
@@ -119,20 +158,22 @@ impl Server {
 
     async fn serve(
         &self,
+        http: &auto::Builder<TokioExecutor>,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         watcher: hyper_util::server::graceful::Watcher,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let (stream, heads) = Scanned::new(stream);
         let proxy = Arc::clone(&self.proxy);
         let service = service_fn(move |request: Request<Incoming>| {
-            let proxy = Arc::clone(&proxy);
+            let (proxy, framing) = (Arc::clone(&proxy), heads.judge(&request));
             async move {
                 if hangs_on_http2(&request) {
                     return Err(h2::Error::from(Reason::HTTP_1_1_REQUIRED));
                 }
-                Ok(proxy.serve(request).await)
+                Ok(proxy.serve(request, framing).await)
             }
         });
-        watcher.watch(self.http.serve_connection(TokioIo::new(stream), service).into_owned()).await
+        watcher.watch(http.serve_connection(TokioIo::new(stream), service).into_owned()).await
     }
 }
 

@@ -56,8 +56,12 @@ impl UpstreamError {
     /// The error that an answer's status stands for; none for success.
     #[must_use]
     pub fn of(status: StatusCode, headers: &HeaderMap) -> Option<Self> {
-        let after = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let number = |name: &str| headers.get(name)?.to_str().ok()?.parse::<u64>().ok();
+        let after = number(RETRY_AFTER.as_str());
+        // A secondary limit is told with 403.
+        let limited = after.is_some() || number("x-ratelimit-remaining") == Some(0);
         match status.as_u16() {
+            403 if limited => Some(Self::RateLimited(after.map_or(RETRY, Duration::from_secs))),
             200 => None,
             300..=399 => Some(Self::Redirect),
             401 => Some(Self::Unauthorized),

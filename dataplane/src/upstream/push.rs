@@ -2,6 +2,7 @@
 //! would give one run's bytes to another's request.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::uri::Scheme;
 use http::{Request, Response};
@@ -13,6 +14,7 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::socket::{Lease, LeasedSocket};
@@ -30,7 +32,9 @@ impl PushConnection {
         let host = config.authority.host();
         let default = if config.scheme == Scheme::HTTP { 80 } else { 443 };
         let port = config.authority.port_u16().unwrap_or(default);
-        let stream = dial(host.trim_matches(['[', ']']), port).await.ok_or(UpstreamError::Connect)?;
+        let stream = dial(host.trim_matches(['[', ']']), port, config.connect_timeout)
+            .await
+            .ok_or(UpstreamError::Connect)?;
         let socket = LeasedSocket::new(stream, lease);
         if config.scheme == Scheme::HTTP {
             return Self::over(socket).await;
@@ -61,9 +65,12 @@ impl Drop for PushConnection {
     }
 }
 
-async fn dial(host: &str, port: u16) -> Option<TcpStream> {
-    for address in lookup_host((host, port)).await.ok()? {
-        if let Ok(stream) = TcpStream::connect(address).await {
+/// Connects to the first address that answers; one that does not gets its share of the time and no more.
+async fn dial(host: &str, port: u16, most: Duration) -> Option<TcpStream> {
+    let addresses: Vec<_> = lookup_host((host, port)).await.ok()?.collect();
+    let share = most / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
+    for address in addresses {
+        if let Ok(Ok(stream)) = timeout(share, TcpStream::connect(address)).await {
             let socket = SockRef::from(&stream);
             // A connection with other buffers still works; the figures of a stalled one are then others.
             let _ = socket.set_send_buffer_size(SOCKET_BUFFER);

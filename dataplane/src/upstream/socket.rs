@@ -1,6 +1,6 @@
 //! The socket of a push: it writes only while the push's lease is young, and goes on reading when it cannot write.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -10,6 +10,9 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
+
+/// Longer than any request.
+const UNLIMITED: Duration = Duration::from_hours(24 * 365);
 
 /// How long a push may write upstream. Shared by the socket, which obeys it, and the keeper, which extends it.
 pub struct Lease(Mutex<State>);
@@ -28,6 +31,12 @@ impl Lease {
     #[must_use]
     pub fn new(asked: Instant, duration: Duration) -> Arc<Self> {
         Arc::new(Self(Mutex::new(State { until: asked + duration, body_ended: false, sent: false, waiting: None })))
+    }
+
+    /// A lease for what needs none: it cannot be revoked before its end.
+    #[must_use]
+    pub fn unlimited() -> Arc<Self> {
+        Self::new(Instant::now(), UNLIMITED)
     }
 
     /// Extends the lease, counted from the question that granted it.
@@ -99,19 +108,32 @@ impl AsyncRead for LeasedSocket {
 }
 
 impl AsyncWrite for LeasedSocket {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let all = bytes.iter().map(|part| part.len()).sum();
         if self.deaf {
-            return Poll::Ready(Ok(bytes.len()));
+            return Poll::Ready(Ok(all));
         }
         if self.lease.poll_young(cx).is_pending() {
             return Poll::Pending;
         }
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
         if matches!(written, Poll::Ready(Err(_))) {
             self.deaf = true;
-            return Poll::Ready(Ok(bytes.len()));
+            return Poll::Ready(Ok(all));
         }
         written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     // The layers above flush only once they have written everything that they hold.

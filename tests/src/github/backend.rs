@@ -1,10 +1,10 @@
 //! `git http-backend` as a CGI program, streaming both ways at once.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::stream;
@@ -21,6 +21,7 @@ use super::State;
 use super::answer::Body;
 use super::record;
 use super::seed::{NEUTRAL, search_path};
+use crate::git::kill_group;
 
 /// Bytes that are read from git at a time.
 const READ: usize = 64 * 1024;
@@ -37,33 +38,39 @@ pub(crate) struct Call<'a> {
 
 /// Runs it, and answers as soon as it has a head.
 pub(crate) async fn run(state: &State, call: Call<'_>, body: Option<record::Body>) -> io::Result<Response<Body>> {
-    let mut child = command(&call).spawn()?;
-    let running = Running::new(&state.backends);
-    let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+    let mut git = Backend::start(state, &call)?;
+    let (Some(stdin), Some(stdout)) = (git.child.stdin.take(), git.child.stdout.take()) else {
         return Err(io::Error::other("no pipes"));
     };
     let cut = CancellationToken::new();
-    tokio::spawn(feed(body, stdin, cut.clone()));
-    let mut output = Output { stdout, child, cut, _running: running };
+    tokio::spawn(feed(body, stdin, cut.clone(), git.ended.clone()));
+    let mut output = Output { stdout, git, cut };
     let (head, rest) = output.head().await?;
     let mut response = Response::new(output.into_body(rest));
     set_head(&mut response, &head)?;
     Ok(response)
 }
 
+/// The program itself: what the `git` in front of it starts would outlive a kill.
+static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+    let asked = std::process::Command::new("git").arg("--exec-path").env("PATH", search_path()).output();
+    let folder = asked.expect("git").stdout;
+    PathBuf::from(String::from_utf8_lossy(&folder).trim()).join("git-http-backend")
+});
+
 fn command(call: &Call<'_>) -> Command {
     let header = |name: &str| call.head.headers.get(name).and_then(|value| value.to_str().ok());
-    let mut git = Command::new("git");
-    git.arg("http-backend").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    git.env_clear().env("PATH", search_path()).envs(NEUTRAL).kill_on_drop(true);
+    let mut git = Command::new(&*PROGRAM);
+    git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    git.env_clear().env("PATH", search_path()).envs(NEUTRAL).process_group(0).kill_on_drop(true);
     git.env("GIT_PROJECT_ROOT", call.folder).env("GIT_HTTP_EXPORT_ALL", "1").env("PATH_INFO", call.rest);
     git.env("REQUEST_METHOD", call.head.method.as_str());
     git.env("QUERY_STRING", call.head.uri.query().unwrap_or_default());
     git.env("REMOTE_USER", "x-access-token").env("REMOTE_ADDR", "127.0.0.1");
     git.env("STANDIN_WORKFLOWS", if call.workflows { "yes" } else { "no" });
+    // Without a CONTENT_LENGTH git reads to the end; with one it waits, at full speed, for bytes that were cut.
     for (variable, name) in [
         ("CONTENT_TYPE", "content-type"),
-        ("CONTENT_LENGTH", "content-length"),
         ("HTTP_CONTENT_ENCODING", "content-encoding"),
         ("GIT_PROTOCOL", "git-protocol"),
     ] {
@@ -75,13 +82,14 @@ fn command(call: &Call<'_>) -> Command {
 }
 
 /// Sends the body in. Git may stop reading early; the rest of the body is read all the same, as a server does.
-async fn feed(body: Option<record::Body>, stdin: ChildStdin, cut: CancellationToken) {
+async fn feed(body: Option<record::Body>, stdin: ChildStdin, cut: CancellationToken, ended: CancellationToken) {
     let Some(mut body) = body else { return };
     let mut stdin = Some(stdin);
     while let Some(chunk) = body.chunk().await {
         let Ok(chunk) = chunk else {
-            // Git that was promised a length waits for it for ever, so it is ended rather than told of the end.
-            return cut.cancel();
+            // To git the end of its input is the end of the request, so it is ended before it can see that.
+            cut.cancel();
+            return ended.cancelled().await;
         };
         if let Some(pipe) = &mut stdin
             && pipe.write_all(&chunk).await.is_err()
@@ -91,13 +99,46 @@ async fn feed(body: Option<record::Body>, stdin: ChildStdin, cut: CancellationTo
     }
 }
 
+/// A git with all that it started: none of them outlives it.
+struct Backend {
+    child: Child,
+    /// It ended by itself, and so its children did.
+    waited: bool,
+    ended: CancellationToken,
+    running: Arc<AtomicUsize>,
+}
+
+impl Backend {
+    fn start(state: &State, call: &Call<'_>) -> io::Result<Self> {
+        let child = command(call).spawn()?;
+        state.backends.fetch_add(1, Ordering::SeqCst);
+        let running = Arc::clone(&state.backends);
+        Ok(Self { child, waited: false, ended: CancellationToken::new(), running })
+    }
+
+    async fn wait(&mut self) -> io::Result<()> {
+        let status = self.child.wait().await?;
+        self.waited = true;
+        if status.success() { Ok(()) } else { Err(io::Error::other("git http-backend failed")) }
+    }
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        if let Some(group) = self.child.id().filter(|_| !self.waited) {
+            kill_group(group);
+        }
+        self.ended.cancel();
+        self.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Git's standard output; ends git when it is dropped, as it is when the client goes away.
 struct Output {
     stdout: ChildStdout,
-    child: Child,
+    git: Backend,
     /// The request's body was cut.
     cut: CancellationToken,
-    _running: Running,
 }
 
 impl Output {
@@ -132,8 +173,8 @@ impl Output {
             if output.read(&mut bytes).await? > 0 {
                 return Ok(Some((Frame::data(bytes.freeze()), (output, None))));
             }
-            let status = output.child.wait().await?;
-            if status.success() { Ok(None) } else { Err(io::Error::other("git http-backend failed")) }
+            output.git.wait().await?;
+            Ok(None)
         });
         BodyExt::boxed_unsync(StreamBody::new(chunks))
     }
@@ -152,20 +193,4 @@ fn set_head(response: &mut Response<Body>, head: &str) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Counts the gits that run.
-struct Running(Arc<AtomicUsize>);
-
-impl Running {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::SeqCst);
-        Self(Arc::clone(count))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
 }

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures_util::stream;
-use http_body_util::{BodyExt, StreamBody};
+use futures_util::{StreamExt as _, stream};
+use http_body_util::{BodyExt, BodyStream, StreamBody};
 use hyper::Response;
 use hyper::body::Frame;
 use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue};
@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::Github;
 use super::answer::{Body, Canned, full};
 use super::route::Route;
+use crate::pkt;
 
 /// What goes wrong with one request.
 #[derive(Clone)]
@@ -35,6 +36,8 @@ pub enum Fault {
     Cut(usize),
     /// The real answer, whose body goes silent after this many bytes.
     Stall(usize),
+    /// The real answer to a push, with this text on band 2 before it and at once.
+    Progress(String),
     /// The real answer, gzip-coded although nobody asked for that.
     Gzip,
     /// The real answer with its JSON changed.
@@ -72,6 +75,7 @@ impl fmt::Debug for Fault {
             Self::Early(..) => "Early",
             Self::Cut(_) => "Cut",
             Self::Stall(_) => "Stall",
+            Self::Progress(_) => "Progress",
             Self::Gzip => "Gzip",
             Self::Edit(_) => "Edit",
         })
@@ -163,6 +167,12 @@ impl Faults {
         (plan.delay, plan.fault.clone())
     }
 
+    /// Forgets what is for one repository alone.
+    pub(crate) fn clear_for(&self, repository: &str) {
+        let name = Some(repository.to_ascii_lowercase());
+        self.0.lock().unwrap().retain(|plan| plan.repository != name);
+    }
+
     /// Forgets all.
     pub(crate) fn clear(&self) {
         self.0.lock().unwrap().clear();
@@ -203,6 +213,16 @@ pub(crate) fn spoil(response: Response<Body>, bytes: usize, ending: Ending) -> R
         });
         BodyExt::boxed_unsync(StreamBody::new(frames))
     })
+}
+
+/// Sends text on band 2 before the rest of an answer.
+pub(crate) fn progress(response: Response<Body>, text: &str) -> Response<Body> {
+    let first = Bytes::from(pkt::line(format!("\u{2}{text}")));
+    let (mut head, body) = response.into_parts();
+    head.headers.remove(CONTENT_LENGTH);
+    let first = stream::iter([Ok(Frame::data(first))]);
+    let body = BodyExt::boxed_unsync(StreamBody::new(first.chain(BodyStream::new(body))));
+    Response::from_parts(head, body)
 }
 
 /// Gzips an answer.

@@ -1,12 +1,16 @@
 //! Every request that came, kept for assertions.
 
+use std::io;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::header::{HOST, HeaderMap};
 
+use super::answer;
 use super::route::{Host, Route};
 
 /// Most bytes of a request body that are kept.
@@ -17,6 +21,8 @@ const KEPT: usize = 1 << 20;
 pub struct Request {
     /// Which server it came to.
     pub server: Host,
+    /// Which connection it came on, counted from the start.
+    pub connection: usize,
     /// What it was for.
     pub route: Route,
     /// Its method.
@@ -41,9 +47,13 @@ pub struct Request {
     pub body_end: BodyEnd,
     /// The status it was answered; missing while there is none.
     pub status: Option<u16>,
+    /// Bytes of the answer's body that were handed to the connection.
+    pub sent: u64,
+    /// How the answer's body ended.
+    pub answer_end: BodyEnd,
 }
 
-/// How a request's body ended.
+/// How a body ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyEnd {
     /// It has not.
@@ -72,12 +82,18 @@ pub(crate) struct Requests(Mutex<Vec<Request>>);
 
 impl Requests {
     /// Opens the record of a request.
-    pub(crate) fn open(self: &Arc<Self>, server: Host, route: Route, request: &hyper::Request<Incoming>) -> Record {
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        (server, connection): (Host, usize),
+        route: Route,
+        request: &hyper::Request<Incoming>,
+    ) -> Record {
         let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         let body_end = if request.body().is_end_stream() { BodyEnd::Clean } else { BodyEnd::Open };
         let mut requests = self.0.lock().unwrap();
         requests.push(Request {
             server,
+            connection,
             route,
             method: request.method().to_string(),
             host: host.to_owned(),
@@ -90,6 +106,8 @@ impl Requests {
             body_len: 0,
             body_end,
             status: None,
+            sent: 0,
+            answer_end: BodyEnd::Open,
         });
         Record { requests: Arc::clone(self), index: requests.len() - 1 }
     }
@@ -170,4 +188,56 @@ fn keep(request: &mut Request, data: &[u8]) {
     request.body_len += data.len() as u64;
     let room = KEPT.saturating_sub(request.body.len());
     request.body.extend_from_slice(&data[..room.min(data.len())]);
+}
+
+/// An answer's body whose bytes and end go into the request's record.
+pub(crate) fn counted(body: answer::Body, record: Record) -> answer::Body {
+    Counted { body, record }.boxed_unsync()
+}
+
+struct Counted {
+    body: answer::Body,
+    record: Record,
+}
+
+impl Counted {
+    fn end(&self, end: BodyEnd) {
+        self.record.note(|request| {
+            if request.answer_end == BodyEnd::Open {
+                request.answer_end = end;
+            }
+        });
+    }
+}
+
+impl hyper::body::Body for Counted {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let next = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        match &next {
+            None => self.end(BodyEnd::Clean),
+            Some(Err(_)) => self.end(BodyEnd::Cut),
+            Some(Ok(frame)) => {
+                let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
+                self.record.note(|request| request.sent += bytes);
+            }
+        }
+        Poll::Ready(next)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.end(if self.body.is_end_stream() { BodyEnd::Clean } else { BodyEnd::Cut });
+    }
 }

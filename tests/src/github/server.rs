@@ -1,6 +1,7 @@
 //! The two listeners, and the walk of a request: record it, let it go wrong or answer it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::State;
 use super::answer::{Body, Canned, text};
-use super::fault::{Ending, Fault, Rest, edit, gzip, spoil};
+use super::fault::{Ending, Fault, Rest, edit, gzip, progress, spoil};
 use super::record::{self, Record};
 use super::route::{Host, Target, route};
 use super::smart::{self, Asked};
@@ -37,19 +38,28 @@ pub(crate) async fn listen(state: Arc<State>, host: Host, listener: TcpListener,
 
 /// What a request may do to the connection it came on.
 struct Wire {
+    number: usize,
     socket: Socket,
     closed: CancellationToken,
 }
 
 async fn connection(state: Arc<State>, host: Host, stream: TcpStream, acceptor: TlsAcceptor) {
     let Ok(socket) = SockRef::from(&stream).try_clone() else { return };
-    let wire = Arc::new(Wire { socket, closed: CancellationToken::new() });
+    let wire = Arc::new(Wire {
+        number: state.connections.fetch_add(1, Ordering::SeqCst),
+        socket,
+        closed: CancellationToken::new(),
+    });
     let _guard = wire.closed.clone().drop_guard();
     let Ok(stream) = acceptor.accept(stream).await else { return };
     let service = service_fn(|request| serve(Arc::clone(&state), host, Arc::clone(&wire), request));
     let http = hyper::server::conn::http1::Builder::new();
-    // A connection that breaks is the client's affair, or a fault that was asked for.
-    let _ended = http.serve_connection(TokioIo::new(stream), service).await;
+    let mut hung_up = state.hung_up.subscribe();
+    tokio::select! {
+        // A connection that breaks is the client's affair, or a fault that was asked for.
+        _ended = http.serve_connection(TokioIo::new(stream), service) => {}
+        _now = hung_up.changed() => {}
+    }
 }
 
 async fn serve(
@@ -59,7 +69,7 @@ async fn serve(
     request: Request<Incoming>,
 ) -> Result<Response<Body>, HungUp> {
     let (kind, target) = route(host, request.method(), request.uri().path(), request.uri().query());
-    let record = state.requests.open(host, kind, &request);
+    let record = state.requests.open((host, wire.number), kind, &request);
     let (head, incoming) = request.into_parts();
     let mut body = Some(record::Body::new(incoming, record.clone()));
     let (delay, fault) = state.faults.take(kind, target.repository());
@@ -85,12 +95,13 @@ async fn serve(
         Fault::Early(canned, rest) => early(&canned, rest, body.take(), &wire),
         Fault::Cut(bytes) => spoil(walk.answer(&mut body).await, bytes, Ending::Cut),
         Fault::Stall(bytes) => spoil(walk.answer(&mut body).await, bytes, Ending::Stall),
+        Fault::Progress(text) => progress(walk.answer(&mut body).await, &text),
         Fault::Gzip => gzip(walk.answer(&mut body).await).await,
         Fault::Edit(change) => edit(walk.answer(&mut body).await, &change).await,
     };
     drain(&mut body).await;
     record.note(|request| request.status = Some(response.status().as_u16()));
-    Ok(dress(host, response))
+    Ok(dress(host, response).map(|body| record::counted(body, record)))
 }
 
 /// One request on its way to its answer.

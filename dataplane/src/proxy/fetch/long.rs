@@ -1,0 +1,154 @@
+//! A negotiation that is too long to hold: it streams up on a connection of its own, as a push does, so that an early
+//! answer reaches the client and its bytes never share a connection with another request.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gitdoor_proto::Permit;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, Response, StatusCode};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::body::{Body, Inbound, Outbound, RelayLimits, pass, pipe};
+use crate::gate::Gate;
+use crate::proxy::carry::{Begun, Most, late, length, pump};
+use crate::proxy::discovery::expect;
+use crate::proxy::{Allowed, Exchange, Proxy, forwardable};
+use crate::record::Record;
+use crate::refusal::Refusal;
+use crate::route::Service;
+use crate::upstream::{GitRequest, Lease, PushConnection, Upstream, UpstreamError, is_redirect};
+
+/// Most bytes of a negotiation: 100,000 wants and as many haves are 10 MB.
+const NEGOTIATION: Most = Most(64 * 1024 * 1024, Refusal::NegotiationTooLarge);
+
+impl Proxy {
+    /// Forwards a fetch whose body is long; `first` was read of it.
+    pub(super) async fn fetch_long(
+        &self,
+        exchange: &mut Exchange,
+        allowed: Allowed,
+        first: Bytes,
+    ) -> Result<Response<Body>, Refusal> {
+        let (begin, response) = oneshot::channel();
+        let permit = allowed.permit;
+        let limits = RelayLimits {
+            expires: allowed.asked + permit.remaining(),
+            guard: allowed.guard,
+            idle: self.upstream.config().idle_timeout,
+        };
+        let carrier = Carrier {
+            gate: self.gate.clone(),
+            upstream: Arc::clone(&self.upstream),
+            headers: exchange.head.headers.clone(),
+            record: exchange.record.clone(),
+            drain_bytes: self.limits.drain_bytes,
+            permit,
+        };
+        self.tasks.spawn(carrier.carry(first, exchange.inbound.take(), limits, begin));
+        match response.await {
+            Ok(Begun::Answer(head, drink)) => {
+                Ok(exchange.respond(&head, Body::fed(drink, exchange.record.clone())))
+            }
+            Ok(Begun::Refused(refusal, inbound)) => {
+                exchange.inbound = *inbound;
+                Err(refusal)
+            }
+            Err(_) => Err(Refusal::Draining),
+        }
+    }
+}
+
+/// Everything that a long fetch under way needs.
+struct Carrier {
+    gate: Gate,
+    upstream: Arc<Upstream>,
+    headers: HeaderMap,
+    record: Record,
+    drain_bytes: u64,
+    permit: Permit,
+}
+
+impl Carrier {
+    async fn carry(self, first: Bytes, mut inbound: Inbound, limits: RelayLimits, begin: oneshot::Sender<Begun>) {
+        let (up, drink) = pipe();
+        let lease = Lease::unlimited();
+        let left = length(&self.headers);
+        let body = Outbound::Fed { drink, left, lease: Arc::clone(&lease) };
+        let over = limits.guard.watch();
+        let mut connection = None;
+        let mut pumping = true;
+        let idle = limits.idle;
+        let answered = {
+            let mut pump = std::pin::pin!(pump(first, &mut inbound, up, NEGOTIATION, idle));
+            let mut answer = std::pin::pin!(self.answer(&mut connection, body, &lease));
+            let mut cut = std::pin::pin!(over.ended(limits.expires));
+            loop {
+                tokio::select! {
+                    biased;
+                    cut = &mut cut => break Err(Refusal::Cut(cut.into())),
+                    pumped = &mut pump, if pumping => match pumped {
+                        Ok(()) => pumping = false,
+                        Err(refusal) => break Err(refusal),
+                    },
+                    answered = &mut answer => break answered,
+                }
+            }
+        };
+        let answer = match answered {
+            Ok(answer) => answer,
+            Err(refusal) => {
+                let _ = begin.send(Begun::Refused(refusal, Box::new(inbound)));
+                return;
+            }
+        };
+        // git sends a negotiation whole before it reads: an answer that comes first is to a broken one, and what is
+        // left of that is heard out while the answer is passed on.
+        let (head, incoming) = answer.into_parts();
+        let (feed, drink) = pipe();
+        let _ = begin.send(Begun::Answer(head.headers, drink));
+        let until = Instant::now() + idle;
+        let drained = async {
+            inbound.drain(self.drain_bytes, until).await;
+        };
+        tokio::join!(pass(Bytes::new(), incoming, feed, limits, self.record), drained);
+    }
+
+    /// Sends the request and returns an answer that may be passed on. The connection outlives it in `connection`.
+    async fn answer(
+        &self,
+        connection: &mut Option<PushConnection>,
+        body: Outbound,
+        lease: &Arc<Lease>,
+    ) -> Result<Response<hyper::body::Incoming>, Refusal> {
+        let (repository, token) = forwardable(&self.permit)?;
+        let request = GitRequest {
+            discovery: false,
+            service: Service::UploadPack,
+            repository,
+            client: &self.headers,
+            token,
+            length: self.headers.get(CONTENT_LENGTH),
+        };
+        let request = self.upstream.build_own(request, body)?;
+        let connection = connection.insert(self.upstream.connect(Arc::clone(lease)).await?);
+        let answer = tokio::select! {
+            answer = connection.send(request) => answer?,
+            () = late(lease, self.upstream.config().head_timeout) => return Err(UpstreamError::Silent.into()),
+        };
+        self.record.upstream(answer.status());
+        if answer.status() == StatusCode::UNAUTHORIZED {
+            // The body is not repeated; the next fetch gets another token.
+            drop(self.gate.replace_token(self.permit.authorization(), token).await);
+        }
+        if is_redirect(answer.status()) {
+            return Err(UpstreamError::Renamed.into());
+        }
+        if let Some(error) = UpstreamError::of(answer.status(), answer.headers()) {
+            return Err(error.into());
+        }
+        expect(&answer, Service::UploadPack, "result")?;
+        Ok(answer)
+    }
+}
