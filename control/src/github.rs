@@ -235,13 +235,13 @@ impl fmt::Debug for GitHub {
 }
 
 fn count_hit(permissions: Permissions) {
-    metrics::counter!("gitdoor_control_token_cache_hits_total", "scope" => permissions.scope()).increment(1);
+    crate::metrics::token_cache_hit(permissions.scope());
 }
 
 /// The one line and the one count of a mint.
 fn record(ask: &Ask, minted: &Result<Minted, MintError>) {
     let (scope, outcome) = (ask.permissions.scope(), outcome(minted));
-    metrics::counter!("gitdoor_control_mints_total", "scope" => scope, "outcome" => outcome).increment(1);
+    crate::metrics::mint(scope, outcome);
     let token = minted.as_ref().map_or("-", Minted::id);
     tracing::info!(scope, repository = %ask.repositories, outcome, token, "mint");
 }

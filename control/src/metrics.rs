@@ -16,6 +16,8 @@ const RUN_CALLS: &str = "gitdoor_control_run_calls_total";
 const STORE_SECONDS: &str = "gitdoor_control_store_operation_seconds";
 const STORE_FAILURES: &str = "gitdoor_control_store_failures_total";
 const PRUNED: &str = "gitdoor_control_pruned_rows_total";
+const MINTS: &str = "gitdoor_control_mints_total";
+const TOKEN_CACHE_HITS: &str = "gitdoor_control_token_cache_hits_total";
 
 /// From a look-up in memory to a mint at a slow forge.
 pub(crate) const SECONDS: &[f64] =
@@ -33,6 +35,8 @@ pub fn describe() {
     describe_histogram!(STORE_SECONDS, Unit::Seconds, "Time of a store operation");
     describe_counter!(STORE_FAILURES, Unit::Count, "Store operations that failed");
     describe_counter!(PRUNED, Unit::Count, "Rows removed because they are older than is kept");
+    describe_counter!(MINTS, Unit::Count, "Installation tokens asked for, by scope and outcome");
+    describe_counter!(TOKEN_CACHE_HITS, Unit::Count, "Installation tokens that were there already, by scope");
 }
 
 /// A question was answered; `verdict` is `permitted` or the code of a reason.
@@ -77,4 +81,14 @@ pub(crate) fn store_operation(operation: &'static str, good: bool, took: Duratio
 /// Rows were pruned.
 pub(crate) fn pruned(rows: u32) {
     counter!(PRUNED).increment(rows.into());
+}
+
+/// An installation token was asked for.
+pub(crate) fn mint(scope: &'static str, outcome: &'static str) {
+    counter!(MINTS, "scope" => scope, "outcome" => outcome).increment(1);
+}
+
+/// An installation token was there already.
+pub(crate) fn token_cache_hit(scope: &'static str) {
+    counter!(TOKEN_CACHE_HITS, "scope" => scope).increment(1);
 }

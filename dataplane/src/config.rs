@@ -97,7 +97,8 @@ pub struct Args {
     #[arg(long, env = "GITDOOR_DRAIN_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = time)]
     drain_timeout: Duration,
 
-    /// Offer HTTP/2 to clients too. git hangs on some of its shapes; leave it off where only git connects.
+    /// Offer HTTP/2 to clients too. Stock git is told to push over HTTP/1.1, since it can hang on HTTP/2; a balancer in
+    /// front that speaks HTTP/2 to this listener has to pass that on.
     #[arg(long, env = "GITDOOR_HTTP2")]
     http2: bool,
 

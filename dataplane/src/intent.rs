@@ -70,9 +70,15 @@ impl Intent {
             Self::Discover(Service::ReceivePack, repository) => discovery(repository, false),
             Self::Probe(repository, _) => Question::Probe(v1::Probe { repository: repository.to_string() }),
             Self::Push(push) => push.question(),
-            Self::Unserved(_) => Question::Verify(v1::Verify {}),
+            Self::Unserved(_) => verification(),
         }
     }
+}
+
+/// The question whether a bearer is good, and no more.
+#[must_use]
+pub fn verification() -> Question {
+    Question::Verify(v1::Verify {})
 }
 
 /// The question of a push discovery; `redirected` when the forge led from the client's name to this one.

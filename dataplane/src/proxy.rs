@@ -22,7 +22,7 @@ use crate::credential;
 use crate::gate::{Gate, GateError, Guard, Watch};
 use crate::headers::{self, BadFraming};
 use crate::host::PublicHosts;
-use crate::intent::Intent;
+use crate::intent::{self, Intent};
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::route::Route;
@@ -106,9 +106,15 @@ impl Proxy {
         let bearer = credential::bearer(&exchange.head.headers)?;
         exchange.record.run(bearer.run_id());
         let guard = self.gate.streams().enter(bearer.run_id());
+        if exchange.head.headers.contains_key(EXPECT) {
+            // To read the body is to ask for it, which only a live run may have.
+            self.gate.authorize(&bearer, exchange.record.id(), intent::verification()).await?;
+        }
         let intent = exchange.intent(route).await?;
-        let (permit, asked) = self.gate.authorize(&bearer, exchange.record.id(), intent.question()).await?;
-        exchange.record.gate(asked.elapsed());
+        let began = Instant::now();
+        let verdict = self.gate.authorize(&bearer, exchange.record.id(), intent.question()).await;
+        exchange.record.gate(began.elapsed());
+        let (permit, asked) = verdict?;
         let over = guard.watch();
         let allowed = Allowed { permit, asked, guard };
         let expires = allowed.expires();

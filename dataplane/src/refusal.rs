@@ -81,9 +81,12 @@ pub enum Refusal {
     /// The refused push did not end within the drain's time, or its bytes stopped.
     #[error("the push was refused, and its end did not come in time")]
     DrainTooSlow,
-    /// The client stopped sending, or left.
+    /// The client left.
     #[error("the request's body stopped before its end")]
     ClientLeft,
+    /// The client sent nothing for too long.
+    #[error("the request's body did not come in time")]
+    ClientIdle,
     /// The upstream failed or answered what cannot be passed on.
     #[error("{0}")]
     Upstream(#[from] UpstreamError),
@@ -107,7 +110,7 @@ impl Refusal {
             Self::Service | Self::Lfs | Self::Cut(_) => StatusCode::FORBIDDEN,
             Self::NoRoute => StatusCode::NOT_FOUND,
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
-            Self::ClientLeft | Self::DrainTooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::ClientLeft | Self::ClientIdle | Self::DrainTooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge(_) | Self::NegotiationTooLarge(_) | Self::DrainTooLong => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Coding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Host => StatusCode::MISDIRECTED_REQUEST,
@@ -135,6 +138,8 @@ impl Refusal {
             Self::Denied(denial) => denial.reason.as_str(),
             Self::Gate(_) => "control-unreachable",
             Self::Malformed(_) => "malformed-push",
+            Self::Cut(Interruption::Revoked) => Reason::RunRevoked.as_str(),
+            Self::Cut(Interruption::Expired) => Reason::RunExpired.as_str(),
             Self::Cut(why) => why.as_str(),
             Self::Coding => "content-coding",
             Self::Gzip => "gzip",
@@ -143,6 +148,7 @@ impl Refusal {
             Self::DrainTooLong => "drain-too-long",
             Self::DrainTooSlow => "drain-too-slow",
             Self::ClientLeft => "client-left",
+            Self::ClientIdle => "client-idle",
             Self::Upstream(error) => error.code(),
             Self::Draining => "draining",
         }
@@ -173,21 +179,39 @@ impl Refusal {
             | Self::NegotiationTooLarge(_)
             | Self::DrainTooLong
             | Self::DrainTooSlow
-            | Self::ClientLeft => None,
+            | Self::ClientLeft
+            | Self::ClientIdle => None,
         }
     }
 
     /// What this leaves in the record of a push that was under way.
     #[must_use]
     pub fn interruption(&self) -> Interruption {
-        if let Self::Cut(why) = self {
-            *why
-        } else if matches!(self, Self::TooLarge(_)) {
-            Interruption::Limit
-        } else if matches!(self, Self::ClientLeft | Self::Gzip) {
-            Interruption::ClientLeft
-        } else {
-            Interruption::UpstreamCut
+        match self {
+            Self::Cut(why) => *why,
+            Self::TooLarge(_) | Self::NegotiationTooLarge(_) | Self::DrainTooLong => Interruption::Limit,
+            Self::ClientIdle | Self::DrainTooSlow => Interruption::ClientIdle,
+            Self::Upstream(UpstreamError::Silent) => Interruption::UpstreamIdle,
+            Self::Upstream(UpstreamError::NotGit | UpstreamError::Coded) => Interruption::UpstreamUnreadable,
+            Self::Upstream(_) => Interruption::UpstreamCut,
+            Self::Denied(denial) if denial.reason == Reason::RunRevoked => Interruption::Revoked,
+            Self::Denied(denial) if denial.reason == Reason::RunExpired => Interruption::Expired,
+            Self::Denied(_) | Self::Gate(_) | Self::Draining => Interruption::Control,
+            // The client broke its request off, or made it so that it is none.
+            Self::ClientLeft
+            | Self::Gzip
+            | Self::Framing(_)
+            | Self::Host
+            | Self::NoRoute
+            | Self::BadPath
+            | Self::BadRepository(_)
+            | Self::Method(_)
+            | Self::Service
+            | Self::NoBearer(_)
+            | Self::Lfs
+            | Self::LfsLocks
+            | Self::Malformed(_)
+            | Self::Coding => Interruption::ClientLeft,
         }
     }
 
@@ -214,7 +238,8 @@ impl Refusal {
             | Self::NoBearer(_)
             | Self::Coding
             | Self::Draining
-            | Self::ClientLeft => true,
+            | Self::ClientLeft
+            | Self::ClientIdle => true,
             Self::Lfs
             | Self::LfsLocks
             | Self::Malformed(_)
@@ -300,3 +325,6 @@ fn is_dead_bearer(reason: Reason) -> bool {
         | Reason::AuthorizationUnknown => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

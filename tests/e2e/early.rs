@@ -174,7 +174,7 @@ async fn a_raw_client_gets_an_early_refusal_after_its_own_last_byte() {
     })
     .await;
     for _ in 0..64 {
-        connection.write(&chunk(&[b'x'; 64 * 1024])).await.unwrap();
+        connection.write(&chunk(&vec![b'x'; 64 * 1024])).await.unwrap();
     }
     assert!(connection.read_so_far().is_empty());
     connection.write(b"0\r\n\r\n").await.unwrap();

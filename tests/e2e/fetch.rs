@@ -245,7 +245,7 @@ async fn a_long_answer_is_relayed_byte_for_byte() {
     let world = World::start(PROGRAM).await;
     world.github.create("acme/api");
     let run = world.register(Identity::Read).await;
-    let mut sent = vec![0_u8; 32 << 20];
+    let mut sent = vec![0_u8; 16 << 20];
     getrandom::fill(&mut sent).unwrap();
     let media = "application/x-git-upload-pack-result";
     world.github.when(Route::UploadPack).answer(Canned::status(200).body(media, sent.clone()));

@@ -4,10 +4,14 @@
 mod bearers;
 mod binding;
 mod config;
+mod display;
 mod door;
+mod drain;
 mod early;
 mod fetch;
+mod framing;
 mod harness;
+mod hygiene;
 mod memory;
 mod mint;
 mod push;
@@ -16,6 +20,8 @@ mod refusals;
 mod restart;
 mod revocation;
 mod standin;
+mod streams;
+mod surface;
 mod upstream;
 
 /// The program that has all parts of gitdoor in it.

@@ -21,23 +21,21 @@ const SLOW: Duration = Duration::from_secs(3);
 
 #[tokio::test]
 async fn a_push_of_64_mib_costs_no_memory_however_slow_the_upstream_is() {
-    for builder in [World::builder(PROGRAM), World::builder(PROGRAM).http2()] {
-        let mut world = builder.start().await;
-        world.github.create("acme/api");
-        let run = world.register(Identity::Write).await;
-        let idle = idle(&mut world);
-        let git = client(&world, &run).await.cloned("acme/api").await;
-        for (branch, delay) in [("fast", Duration::ZERO), ("slow", SLOW)] {
-            let id = git.commit("big", random(LARGE)).await;
-            world.github.when(Route::ReceivePack).skip(1).after(delay).then(Fault::None);
-            git.run(&["push", "origin", &format!("HEAD:{branch}")]).await.ok();
-            let landed = Landed { world: &world, run: &run, git: &git, repository: "acme/api" };
-            let row = landed.assert(&[(branch, &id)]).await;
-            assert!(row.request_bytes > LARGE as u64);
-            assert_small(&mut world, idle, branch);
-        }
-        world.finish().await;
+    let mut world = World::start(PROGRAM).await;
+    world.github.create("acme/api");
+    let run = world.register(Identity::Write).await;
+    let idle = idle(&mut world);
+    let git = client(&world, &run).await.cloned("acme/api").await;
+    for (branch, delay) in [("fast", Duration::ZERO), ("slow", SLOW)] {
+        let id = git.commit("big", random(LARGE)).await;
+        world.github.when(Route::ReceivePack).skip(1).after(delay).then(Fault::None);
+        git.run(&["push", "origin", &format!("HEAD:{branch}")]).await.ok();
+        let landed = Landed { world: &world, run: &run, git: &git, repository: "acme/api" };
+        let row = landed.assert(&[(branch, &id)]).await;
+        assert!(row.request_bytes > LARGE as u64);
+        assert_small(&mut world, idle, branch);
     }
+    world.finish().await;
 }
 
 #[tokio::test]
@@ -70,7 +68,7 @@ async fn a_refused_push_of_64_mib_costs_no_memory() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_slowly_slows_the_upstream_and_costs_no_memory() {
+async fn a_client_that_reads_slowly_costs_no_memory() {
     let mut world = World::start(PROGRAM).await;
     world.github.create("acme/api");
     let run = world.register(Identity::Read).await;

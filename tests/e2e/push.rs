@@ -15,7 +15,7 @@ use crate::PROGRAM;
 /// Above this git sends a probe, and then the push in chunks.
 const POST_BUFFER: usize = 1 << 20;
 /// Sizes of whole bodies at which a buffer or a window is just full.
-const EDGES: [usize; 3] = [16 << 10, 64 << 10, 128 << 10];
+const EDGES: [usize; 4] = [16 << 10, 64 << 10, 128 << 10, 1 << 20];
 
 #[tokio::test]
 async fn every_shape_of_a_push_lands_and_is_in_the_ledger() {
@@ -228,13 +228,17 @@ async fn a_push_ends_whatever_its_size_is_on_either_version_of_http() {
         let run = world.register(Identity::Write).await;
         let git = stored(world.git(&run)).await.cloned("acme/api").await;
         let landed = Landed { world: &world, run: &run, git: &git, repository: "acme/api" };
-        // With nothing compressed, a body is as much larger than its file as any other of about that size.
         for edge in EDGES {
-            let first = sized(&landed, edge, edge - 600).await;
-            for more in 0..3 {
-                let size = edge - 600 + (edge - 1 - first) + more;
-                assert_eq!(sized(&landed, edge, size).await, edge - 1 + more);
+            // With nothing compressed, a body is as much larger than its file as any other of about that size.
+            let mut size = edge - edge / 1000 - 600;
+            let mut body = sized(&landed, size).await;
+            for _ in 0..3 {
+                size = size + edge - 1 - body;
+                body = sized(&landed, size).await;
             }
+            assert_eq!(body, edge - 1);
+            assert_eq!(sized(&landed, size + 1).await, edge);
+            assert_eq!(sized(&landed, size + 2).await, edge + 1);
         }
         world.finish().await;
     }
@@ -242,7 +246,8 @@ async fn a_push_ends_whatever_its_size_is_on_either_version_of_http() {
 
 #[tokio::test]
 async fn a_large_push_and_clone_pass_every_limit_that_frameworks_set_by_default() {
-    for (builder, version) in [(World::builder(PROGRAM), "1.1"), (World::builder(PROGRAM).http2(), "2")] {
+    let [plain, http2] = [World::builder(PROGRAM), World::builder(PROGRAM).http2()];
+    for (builder, version, sizes) in [(plain, "1.1", [1, 2, 10, 30].as_slice()), (http2, "2", &[1, 30])] {
         let world = builder.start().await;
         world.github.seed("acme/api").big_file("seed", 30 << 20).create();
         let run = world.register(Identity::Write).await;
@@ -254,10 +259,10 @@ async fn a_large_push_and_clone_pass_every_limit_that_frameworks_set_by_default(
         let seed = std::fs::metadata(git.folder().join("seed")).unwrap();
         assert_eq!(seed.len(), 30 << 20);
         let landed = Landed { world: &world, run: &run, git: &git, repository: "acme/api" };
-        for mebibytes in [1, 2, 10, 30] {
-            let id = git.commit("big", random((mebibytes << 20) + 1)).await;
+        for mebibytes in sizes {
+            let id = git.commit("big", random((*mebibytes << 20) + 1)).await;
             let branch = format!("big-{mebibytes}");
-            git.run(&["push", "origin", &format!("HEAD:{branch}")]).await.ok();
+            git.run(&["push", "origin", &format!("HEAD:{branch}")]).await.ok().does_not_say("error:");
             landed.assert(&[(&branch, &id)]).await;
         }
         world.finish().await;
@@ -269,12 +274,13 @@ async fn a_refused_push_of_any_size_is_told_so_on_either_version_of_http() {
     for builder in [World::builder(PROGRAM), World::builder(PROGRAM).http2()] {
         let world = builder.start().await;
         world.github.create("acme/api");
-        for installed in git::all() {
+        for (number, installed) in git::all().into_iter().enumerate() {
             let run = world.register(Identity::Write).await;
             let client = stored(world.git(&run)).await.program(&installed);
             let git = client.limit(Duration::from_secs(90)).cloned("acme/api").await;
             let before = world.github.refs("acme/api");
-            for size in [10, 500 << 10, 5 << 20, 30 << 20] {
+            let sizes = [10, 500 << 10, if number == 0 { 30 << 20 } else { 5 << 20 }];
+            for size in sizes {
                 git.commit("big", random(size)).await;
                 let push = git.run(&["push", "origin", "HEAD:main"]).await.code_is(1);
                 push.says("! [remote rejected] HEAD -> main (refused: default branch").does_not_say("RPC failed");
@@ -329,6 +335,65 @@ async fn what_a_command_costs_in_requests_questions_and_mints_is_known() {
     costs.assert("a push of nothing", &[("door", 2), ("push_discovery", 1), ("upstream", 1)]).await;
     assert_eq!(git.erasures(), 0);
     world.finish().await;
+}
+
+#[tokio::test]
+async fn stock_git_is_sent_to_http11_for_a_push_and_any_other_client_may_push_over_http2() {
+    let world = World::builder(PROGRAM).http2().start().await;
+    world.github.create("acme/api");
+    let run = world.register(Identity::Write).await;
+    let git = stored(world.git(&run)).await.cloned("acme/api").await;
+    let id = git.commit("big", random(3 << 20)).await;
+    let traced = git.clone().env("GIT_TRACE_CURL", "1").env("GIT_TRACE_CURL_NO_DATA", "1");
+    traced.run(&["fetch"]).await.ok().says("HTTP/2 200");
+    traced.run(&["push", "origin", "HEAD:git"]).await.ok().says("HTTP/1.1 200").does_not_say("HTTP/2 200");
+    let landed = Landed { world: &world, run: &run, git: &git, repository: "acme/api" };
+    landed.assert(&[("git", &id)]).await;
+
+    let request = world.github.pushes().pop().unwrap();
+    let tip = world.github.ref_of("acme/api", "refs/heads/main").unwrap();
+    for (branch, length, good) in [("curl", true, true), ("stream", false, true), ("main", true, false)] {
+        let ref_name = format!("refs/heads/{branch}");
+        let old = if good { pkt::ZERO } else { &tip };
+        let pack = request_pack(&git).await;
+        let body = [pkt::commands(&[(old, &id, &ref_name)], pkt::GIT_CAPABILITIES), pack].concat();
+        assert!(body.len() as u64 + 200 > request.body_len, "it fills a window");
+        std::fs::write(git.folder().join("body"), &body).unwrap();
+        let answer = over_http2(&git, &world.url(0), length).await;
+        let said = if good { format!("ok {ref_name}") } else { format!("ng {ref_name} refused: default branch") };
+        assert!(answer.contains(&said), "{answer}");
+        let outcome = if good { PushOutcome::Done } else { PushOutcome::Refused };
+        assert_eq!(newest(&world, &run).await.outcome(), outcome);
+        assert_eq!(world.github.ref_of("acme/api", &ref_name).unwrap(), if good { &id } else { &tip }.as_str());
+    }
+    world.finish().await;
+}
+
+/// A pack of all that a push of `HEAD` needs.
+async fn request_pack(git: &Git) -> Vec<u8> {
+    git.run(&["-c", "pack.compression=0", "pack-objects", "--quiet", "--all", "pack"]).await.ok();
+    let packs = std::fs::read_dir(git.folder()).unwrap().map(|entry| entry.unwrap().path());
+    let pack = packs.into_iter().find(|path| path.extension().is_some_and(|kind| kind == "pack")).unwrap();
+    std::fs::read(pack).unwrap()
+}
+
+/// What curl gets for the file `body` over HTTP/2, with or without a length.
+async fn over_http2(git: &Git, url: &str, length: bool) -> String {
+    let credential = std::fs::read_to_string(git.home().join("credential")).unwrap();
+    let settings = format!("user = \"x:{credential}\"\n");
+    std::fs::write(git.home().join("credential"), settings).unwrap();
+    let authority = git.environment().iter().find(|(name, _)| name == "GIT_SSL_CAINFO").unwrap().1.clone();
+    let config = git.home().join("credential").display().to_string();
+    let target = format!("{url}/acme/api.git/git-receive-pack");
+    let mut arguments =
+        vec!["--http2", "--silent", "--show-error", "--fail", "--max-time", "25", "--cacert", &authority];
+    arguments.extend(["--config", &config, "--write-out", "over %{http_version}", &target]);
+    arguments.extend(["--header", "Content-Type: application/x-git-receive-pack-request", "--request", "POST"]);
+    arguments.extend(if length { ["--data-binary", "@body"] } else { ["--upload-file", "-"] });
+    let shown = arguments.iter().map(|argument| format!("'{argument}'")).collect::<Vec<_>>().join(" ");
+    let output = git.run_program(std::path::Path::new("/bin/sh"), &["-c", &format!("curl {shown} <body")]).await;
+    std::fs::write(git.home().join("credential"), credential).unwrap();
+    output.ok().says("over 2").stdout
 }
 
 /// Counts what came to the door, what it asked control and what went up.
@@ -414,6 +479,7 @@ impl Landed<'_> {
 }
 
 /// The newest push of a run, once its end is known.
+#[expect(clippy::panic, reason = "a test's own steps fail by a panic")]
 pub(crate) async fn newest(world: &World, run: &Run) -> Push {
     for _ in 0..400 {
         let newest = world.show(run).await.pushes.into_iter().next();
@@ -441,13 +507,13 @@ pub(crate) fn random(bytes: usize) -> Vec<u8> {
 }
 
 /// Pushes a branch of one commit with one file of this size; returns the size of the request's body.
-async fn sized(landed: &Landed<'_>, edge: usize, size: usize) -> usize {
+async fn sized(landed: &Landed<'_>, size: usize) -> usize {
     let git = landed.git;
     git.run(&["checkout", "--quiet", "--detach", "origin/main"]).await.ok();
     let id = git.commit("file", random(size)).await;
-    let branch = format!("{edge:07}-{size:07}");
-    git.run(&["push", "origin", &format!("HEAD:refs/heads/{branch}")]).await.ok();
-    landed.assert(&[(&branch, &id)]).await;
+    let branch = "sized";
+    git.run(&["push", "--force", "origin", &format!("HEAD:refs/heads/{branch}")]).await.ok();
+    landed.assert(&[(branch, &id)]).await;
     let push = landed.world.github.pushes().pop().unwrap();
     usize::try_from(push.body_len).unwrap()
 }

@@ -80,7 +80,7 @@ fn malformed() -> Vec<(Vec<u8>, &'static str)> {
         (alone(&format!("{ZERO} {ID}")), "<old> <new> <ref>"),
         (alone(&format!("{ZERO}  {ID} refs/heads/x")), "hex digits"),
         (alone(&format!("{ZERO}\t{ID} refs/heads/x")), "<old> <new> <ref>"),
-        (alone(&format!("{ZERO} {} refs/heads/x", &ID[1..])), "40 or 64 hex digits"),
+        (alone(&format!("{ZERO} {} refs/heads/x", "1".repeat(39))), "40 or 64 hex digits"),
         (alone(&format!("{ZERO} {} refs/heads/x", "g".repeat(40))), "40 or 64 hex digits"),
         (alone("shallow 1234"), "40 or 64 hex digits"),
         (alone(&format!("{LONG_ID} {LONG_ID} refs/heads/x")), "object format"),

@@ -11,15 +11,15 @@ use gitdoor_tests::world::{Run, World};
 
 use crate::PROGRAM;
 
-/// Waits for something that comes soon.
-pub(crate) async fn until(what: &str, there: impl Fn() -> bool) {
+/// Waits for something that comes soon; whether it came.
+async fn came(there: impl Fn() -> bool) -> bool {
     for _ in 0..600 {
         if there() {
-            return;
+            return true;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("it did not come: {what}");
+    false
 }
 
 /// What `git push` is given, and what it then says.

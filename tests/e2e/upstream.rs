@@ -171,9 +171,10 @@ async fn a_discovery_that_the_upstream_fails_is_told_in_words_and_does_not_spoil
             let run = world.registration(Identity::Write).id(&format!("{service}-{number}")).send().await.unwrap();
             let git = world.git(&run).program(&gits[number % gits.len()]).cloned(&name).await;
             git.commit("fix.txt", "fix\n").await;
-            let command: &[&str] = match route {
-                Route::FetchDiscovery => &["fetch", "origin"],
-                _ => &["push", "origin", "HEAD:fix-x"],
+            let command: &[&str] = if route == Route::FetchDiscovery {
+                &["fetch", "origin"]
+            } else {
+                &["push", "origin", "HEAD:fix-x"]
             };
             world.github.when(route).repository(&name).always().then(row.fault.clone());
             let failed = git.run(command).await.code_is(128);
@@ -228,9 +229,10 @@ async fn an_advertisement_that_breaks_off_or_is_none_fails_git_and_binds_nothing
         let run = world.registration(Identity::Write).id(&format!("r{number}")).send().await.unwrap();
         let git = world.git(&run).cloned(&name).await;
         git.commit("fix.txt", "fix\n").await;
-        let (command, label): (&[&str], _) = match route {
-            Route::FetchDiscovery => (&["fetch", "origin"], "fetch-discovery"),
-            _ => (&["push", "origin", "HEAD:fix-x"], "push-discovery"),
+        let (command, label): (&[&str], _) = if route == Route::FetchDiscovery {
+            (&["fetch", "origin"], "fetch-discovery")
+        } else {
+            (&["push", "origin", "HEAD:fix-x"], "push-discovery")
         };
         world.github.when(route).repository(&name).always().then(fault.clone());
         git.run(command).await.code_is(128);
@@ -337,6 +339,12 @@ async fn a_push_that_the_upstream_fails_is_refused_ref_by_ref_and_recorded_as_in
         let event = world.event("request_id", &push.request_id).await;
         let facts = (&event["status"], &event["reason"], &event["outcome"]);
         assert_eq!(facts, (&json!(200), &json!(row.reason), &json!("interrupted")), "{event}");
+        let kind = match row.reason {
+            "upstream-silent" => "upstream-idle",
+            "upstream-not-git" | "upstream-coded" => "upstream-unreadable",
+            _ => "upstream-cut",
+        };
+        assert_eq!(event["interruption"], kind, "{event}");
         assert_eq!(git.erasures(), 0);
         git.run(&["push", "--force", "origin", "HEAD:fix-z"]).await.ok();
         git.run(&["fetch"]).await.ok();
@@ -409,7 +417,7 @@ async fn what_the_upstream_reports_reaches_git_word_for_word() {
     assert_eq!(world.show(&run).await.pushes[0].outcome(), PushOutcome::RefusedUpstream);
     let report = |lines: &[&str]| {
         use gitdoor_tests::pkt::{FLUSH, line};
-        let report: Vec<u8> = lines.iter().flat_map(|text| line(text)).chain(FLUSH.to_vec()).collect();
+        let report: Vec<u8> = lines.iter().flat_map(line).chain(FLUSH.to_vec()).collect();
         let body = [line([b"\x01", report.as_slice()].concat()), FLUSH.to_vec()].concat();
         Canned::status(200).body("application/x-git-receive-pack-result", body)
     };

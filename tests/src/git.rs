@@ -207,9 +207,9 @@ impl Git {
     }
 }
 
-/// Kills a process and all that it started.
+/// Kills a process and all that it started. Debian's `sh` takes no `--` before the group.
 pub(crate) fn kill_group(group: u32) {
-    let kill = format!("kill -KILL -- -{group} 2>/dev/null");
+    let kill = format!("kill -KILL -{group} 2>/dev/null");
     let _may_be_gone = std::process::Command::new("sh").args(["-c", &kill]).status();
 }
 

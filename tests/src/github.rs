@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -204,6 +205,18 @@ impl Github {
         let path = self.folder(name).join("forbidden");
         let mut file = fs::OpenOptions::new().create(true).append(true).open(path).expect("a file");
         writeln!(file, "{reference}").expect("to be written");
+    }
+
+    /// Holds back every push, once it was read whole and before a ref moves, until [`Github::let_pushes_go`].
+    pub fn hold_pushes(&self, name: &str) {
+        let hook = self.folder(name).join("hooks/pre-receive");
+        fs::write(&hook, "#!/bin/sh\nuntil [ -e let-go ]; do sleep 0.05; done\n").expect("a hook");
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("a hook that runs");
+    }
+
+    /// Lets held pushes go on.
+    pub fn let_pushes_go(&self, name: &str) {
+        fs::write(self.folder(name).join("let-go"), "").expect("a file");
     }
 
     /// All refs of a repository with their object ids.

@@ -18,6 +18,7 @@ mod clock;
 pub mod demo;
 pub mod git;
 pub mod github;
+pub mod h2;
 pub mod pkt;
 pub mod raw;
 pub mod wait;

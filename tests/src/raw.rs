@@ -49,8 +49,7 @@ impl Door {
         for certificate in CertificateDer::pem_slice_iter(authority.as_bytes()) {
             roots.add(certificate.expect("a certificate")).expect("an authority");
         }
-        let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
         Self { tls: Some(Arc::new(config)), ..Self::plain(address) }
     }
 
@@ -62,16 +61,18 @@ impl Door {
 
     /// Opens a connection.
     pub async fn connect(&self) -> io::Result<Connection> {
+        Ok(Connection { stream: self.open(b"http/1.1").await?, read: Vec::new() })
+    }
+
+    /// Opens a connection for this protocol.
+    pub(crate) async fn open(&self, protocol: &[u8]) -> io::Result<Box<dyn Stream>> {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
-        let stream: Box<dyn Stream> = match &self.tls {
-            None => Box::new(stream),
-            Some(config) => {
-                let name = ServerName::try_from("localhost").expect("a name");
-                Box::new(TlsConnector::from(Arc::clone(config)).connect(name, stream).await?)
-            }
-        };
-        Ok(Connection { stream, read: Vec::new() })
+        let Some(config) = &self.tls else { return Ok(Box::new(stream)) };
+        let mut config = ClientConfig::clone(config);
+        config.alpn_protocols = vec![protocol.to_vec()];
+        let name = ServerName::try_from("localhost").expect("a name");
+        Ok(Box::new(TlsConnector::from(Arc::new(config)).connect(name, stream).await?))
     }
 
     /// Sends one request on a connection of its own and reads the answer.
@@ -95,7 +96,7 @@ impl Door {
 }
 
 /// Both directions of a connection.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 

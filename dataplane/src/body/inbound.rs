@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep, sleep, timeout_at};
 
 use crate::gunzip::{BadGzip, Gunzip};
-use crate::record::{Interruption, Record};
+use crate::record::Record;
 use crate::refusal::Refusal;
 
 /// Why a request body stopped.
@@ -39,18 +39,9 @@ impl From<BadGzip> for BodyError {
 impl From<BodyError> for Refusal {
     fn from(error: BodyError) -> Self {
         match error {
-            BodyError::Left | BodyError::Idle => Self::ClientLeft,
-            BodyError::Gzip => Self::Gzip,
-        }
-    }
-}
-
-impl From<BodyError> for Interruption {
-    fn from(error: BodyError) -> Self {
-        match error {
             BodyError::Left => Self::ClientLeft,
             BodyError::Idle => Self::ClientIdle,
-            BodyError::Gzip => Self::Limit,
+            BodyError::Gzip => Self::Gzip,
         }
     }
 }

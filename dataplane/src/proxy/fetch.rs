@@ -24,7 +24,7 @@ impl Proxy {
     /// Forwards a fetch.
     pub(super) async fn fetch(&self, exchange: &mut Exchange, allowed: Allowed) -> Result<Response<Body>, Refusal> {
         Coding::of(&exchange.head.headers)?;
-        let held = timeout(HELD_TIME, exchange.hold()).await.map_err(|_elapsed| Refusal::ClientLeft)??;
+        let held = timeout(HELD_TIME, exchange.hold()).await.map_err(|_elapsed| Refusal::ClientIdle)??;
         let body = match held {
             Held::Whole(body) => body,
             Held::Part(first) => return self.fetch_long(exchange, allowed, first).await,

@@ -1,10 +1,12 @@
 //! One runtime's work: accept, TLS, HTTP, and the drain.
 
-use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use h2::Reason;
+use http::header::USER_AGENT;
+use http::{Request, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -162,10 +164,27 @@ impl Server {
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let (stream, heads) = Scanned::new(stream);
         let proxy = Arc::clone(&self.proxy);
-        let service = service_fn(move |request: http::Request<Incoming>| {
+        let service = service_fn(move |request: Request<Incoming>| {
             let (proxy, framing) = (Arc::clone(&proxy), heads.judge(&request));
-            async move { Ok::<_, Infallible>(proxy.serve(request, framing).await) }
+            async move {
+                if hangs_on_http2(&request) {
+                    return Err(h2::Error::from(Reason::HTTP_1_1_REQUIRED));
+                }
+                Ok(proxy.serve(request, framing).await)
+            }
         });
         watcher.watch(http.serve_connection(TokioIo::new(stream), service).into_owned()).await
     }
+}
+
+/// Whether this is a push of stock git over HTTP/2. Where such a push fills a flow-control window, libcurl may ask git
+/// for more of a body that has ended, and git then waits for ever for bytes that nobody will write
+/// (<https://github.com/git/git/pull/1608>). Told so, libcurl takes HTTP/1.1 by itself, and git prints nothing of it.
+fn hangs_on_http2<B>(request: &Request<B>) -> bool {
+    let agent = request.headers().get(USER_AGENT).map(http::HeaderValue::as_bytes);
+    let uri = request.uri();
+    request.version() == Version::HTTP_2
+        && agent.is_some_and(|agent| agent.starts_with(b"git/"))
+        && (uri.path().ends_with("/git-receive-pack")
+            || uri.query().is_some_and(|it| it.contains("git-receive-pack")))
 }

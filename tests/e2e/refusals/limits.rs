@@ -5,7 +5,7 @@ use gitdoor_tests::git::{self, Git};
 use gitdoor_tests::github::BodyEnd;
 use gitdoor_tests::world::{Run, World};
 
-use super::until;
+use super::came;
 use crate::PROGRAM;
 
 const MIB: usize = 1 << 20;
@@ -13,6 +13,7 @@ const MIB: usize = 1 << 20;
 /// A clone of `acme/api` whose next push is this large.
 async fn clone(world: &World, run: &Run, program: &git::Installed, bytes: usize) -> Git {
     let git = world.git(run).program(program).cloned("acme/api").await;
+    git.run(&["config", "core.compression", "0"]).await.ok();
     let mut random = vec![0; bytes];
     getrandom::fill(&mut random).unwrap();
     git.commit("big", random).await;
@@ -58,7 +59,7 @@ async fn a_push_over_the_limit_is_cut_at_the_upstream_and_git_is_told_in_a_repor
         refused.does_not_say("RPC failed");
         let went_up = world.github.pushes_with_commands();
         assert_eq!(went_up.len(), number + 1);
-        until("the cut", || world.github.pushes_with_commands()[number].body_end != BodyEnd::Open).await;
+        assert!(came(|| world.github.pushes_with_commands()[number].body_end != BodyEnd::Open).await);
         let cut = &world.github.pushes_with_commands()[number];
         assert_eq!(cut.body_end, BodyEnd::Cut);
         assert!(cut.body_len <= MIB as u64);

@@ -188,8 +188,11 @@ pub(crate) fn search_path() -> PathBuf {
     std::env::var("PATH").unwrap_or_else(|_unset| "/usr/local/bin:/usr/bin:/bin".to_owned()).into()
 }
 
-/// Everything that git can offer is offered, so that a door has something to take away.
+/// Everything that git can offer is offered, so that a door has something to take away. Large files of tests are random:
+/// to compress them takes long and helps nothing.
 const CONFIG: &str = "\
+[core]
+	compression = 0
 [http]
 	receivepack = true
 [receive]

@@ -340,7 +340,7 @@ proptest! {
         let judged = served(cut(&bytes, &sizes));
         let good = judged.iter().take_while(|judged| judged.is_ok()).count();
         prop_assert!(judged.iter().skip(good).all(Result::is_err), "{:?}", judged);
-        // Were this left to the step alone, the request before it might have been let in with another body.
+        // A lost step would mean that a request before it was let in with another body than was seen.
         prop_assert!(judged.get(good) != Some(&Err(BadFraming::Step)), "{:?} {:?}", judged, bytes.escape_ascii().to_string());
     }
 
