@@ -74,14 +74,13 @@ impl Carrier {
     async fn carry(self, first: Bytes, mut inbound: Inbound, limits: RelayLimits, begin: oneshot::Sender<Begun>) {
         let (up, drink) = pipe();
         let lease = Lease::unlimited();
-        let left = length(&self.headers);
-        let body = Outbound::Fed { drink, left, lease: Arc::clone(&lease) };
+        let body = Outbound::Fed { drink, left: length(&self.headers), lease: Arc::clone(&lease) };
         let over = limits.guard.watch();
-        let mut connection = None;
-        let mut pumping = true;
         let idle = limits.idle;
+        let mut connection = None;
+        let mut pump = Box::pin(pump(first, &mut inbound, up, NEGOTIATION, HeldBack::of(0), idle));
+        let mut pumping = true;
         let answered = {
-            let mut pump = std::pin::pin!(pump(first, &mut inbound, up, NEGOTIATION, HeldBack::of(0), idle));
             let mut answer = std::pin::pin!(self.answer(&mut connection, body, &lease));
             let mut cut = std::pin::pin!(over.ended(limits.expires));
             loop {
@@ -99,20 +98,26 @@ impl Carrier {
         let answer = match answered {
             Ok(answer) => answer,
             Err(refusal) => {
+                drop(pump);
                 let _ = begin.send(Begun::Refused(refusal, Box::new(inbound)));
                 return;
             }
         };
-        // git sends a negotiation whole before it reads: an answer that comes first is to a broken one, and what is
-        // left of that is heard out while the answer is passed on.
         let (head, incoming) = answer.into_parts();
         let (feed, drink) = pipe();
         let _ = begin.send(Begun::Answer(head.headers, drink));
-        let until = Instant::now() + idle;
-        let drained = async {
-            inbound.drain(self.drain_bytes, until).await;
-        };
-        tokio::join!(pass(Bytes::new(), incoming, feed, limits, self.record), drained);
+        let mut passing = std::pin::pin!(pass(Bytes::new(), incoming, feed, limits, self.record));
+        // A head may come while the body still goes up.
+        loop {
+            tokio::select! {
+                // A body that breaks off breaks the answer too.
+                _ = &mut pump, if pumping => pumping = false,
+                _ = &mut passing => break,
+            }
+        }
+        drop(pump);
+        // The answer has ended before the body: the client is heard out, or it could lose the answer.
+        inbound.drain(self.drain_bytes, Instant::now() + idle).await;
     }
 
     /// Sends the request and returns an answer that may be passed on. The connection outlives it in `connection`.
