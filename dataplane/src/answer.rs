@@ -172,7 +172,9 @@ impl Said {
         if let Some(time) = refusal.retry_after() {
             headers.insert(RETRY_AFTER, time.as_secs().max(1).into());
         }
-        if self.closes && version < Version::HTTP_2 {
+        // After an ambiguous head nobody knows where the next one begins.
+        let closes = self.closes || matches!(refusal, Refusal::Framing(_));
+        if closes && version < Version::HTTP_2 {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use gitdoor_proto::permit::Grant;
 use gitdoor_proto::{Permit, RepositoryName, Token};
-use http::header::{CONNECTION, EXPECT};
+use http::header::EXPECT;
 use http::request::Parts;
-use http::{HeaderValue, Request, Response, Version};
+use http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -74,7 +74,6 @@ impl Proxy {
         let client_id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
         let record = Record::open(request.method(), client_id);
         let framing = raw.and_then(|()| headers::check_framing(&request));
-        let closes = framing.is_err() && request.version() < Version::HTTP_2;
         let host = self.hosts.check(&request);
         let (head, incoming) = request.into_parts();
         let (version, expects) = (head.version, head.headers.contains_key(EXPECT));
@@ -90,11 +89,7 @@ impl Proxy {
             Err(refusal) => {
                 let Exchange { inbound, language, record, .. } = exchange;
                 let refused = Refused { refusal, language, inbound, record, version, expects };
-                let mut answer = answer::refuse(refused, self.limits.drain_bytes).await;
-                if closes {
-                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-                }
-                answer
+                answer::refuse(refused, self.limits.drain_bytes).await
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Every way in which the data plane says no before an answer has begun, each with its status, code and words.
 //!
-//! What goes wrong after the head of an answer is an [`Interruption`](crate::record::Interruption).
+//! What goes wrong after the head of an answer is an [`Interruption`].
 
 use std::time::Duration;
 
@@ -90,6 +90,9 @@ pub enum Refusal {
     /// The upstream failed or answered what cannot be passed on.
     #[error("{0}")]
     Upstream(#[from] UpstreamError),
+    /// The upstream failed after it had the whole push: nobody here knows what it made of it.
+    #[error("{0}; it had the whole push, fetch to see what became of it")]
+    Unsettled(UpstreamError),
     /// The data plane is being stopped.
     #[error("this door is closing; ask again")]
     Draining,
@@ -117,7 +120,7 @@ impl Refusal {
             Self::LfsLocks => StatusCode::NOT_IMPLEMENTED,
             Self::Gate(_) | Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
             Self::Denied(denial) => status_of(denial.reason),
-            Self::Upstream(error) => error.status(),
+            Self::Upstream(error) | Self::Unsettled(error) => error.status(),
         }
     }
 
@@ -149,7 +152,7 @@ impl Refusal {
             Self::DrainTooSlow => "drain-too-slow",
             Self::ClientLeft => "client-left",
             Self::ClientIdle => "client-idle",
-            Self::Upstream(error) => error.code(),
+            Self::Upstream(error) | Self::Unsettled(error) => error.code(),
             Self::Draining => "draining",
         }
     }
@@ -180,7 +183,9 @@ impl Refusal {
             | Self::DrainTooLong
             | Self::DrainTooSlow
             | Self::ClientLeft
-            | Self::ClientIdle => None,
+            | Self::ClientIdle
+            // Not before it was looked.
+            | Self::Unsettled(_) => None,
         }
     }
 
@@ -191,9 +196,11 @@ impl Refusal {
             Self::Cut(why) => *why,
             Self::TooLarge(_) | Self::NegotiationTooLarge(_) | Self::DrainTooLong => Interruption::Limit,
             Self::ClientIdle | Self::DrainTooSlow => Interruption::ClientIdle,
-            Self::Upstream(UpstreamError::Silent) => Interruption::UpstreamIdle,
+            Self::Upstream(UpstreamError::Silent) | Self::Unsettled(UpstreamError::Silent) => {
+                Interruption::UpstreamIdle
+            }
             Self::Upstream(UpstreamError::NotGit | UpstreamError::Coded) => Interruption::UpstreamUnreadable,
-            Self::Upstream(_) => Interruption::UpstreamCut,
+            Self::Upstream(_) | Self::Unsettled(_) => Interruption::UpstreamCut,
             Self::Denied(denial) if denial.reason == Reason::RunRevoked => Interruption::Revoked,
             Self::Denied(denial) if denial.reason == Reason::RunExpired => Interruption::Expired,
             Self::Denied(_) | Self::Gate(_) | Self::Draining => Interruption::Control,
@@ -249,7 +256,8 @@ impl Refusal {
             | Self::NegotiationTooLarge(_)
             | Self::DrainTooLong
             | Self::DrainTooSlow
-            | Self::Upstream(_) => false,
+            | Self::Upstream(_)
+            | Self::Unsettled(_) => false,
         }
     }
 }

@@ -5,11 +5,13 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, Response};
+use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use crate::body::{Drink, Feed, Inbound};
+use super::Exchange;
+use crate::body::{Body, Drink, Feed, Inbound};
 use crate::refusal::Refusal;
 use crate::upstream::{Lease, UpstreamError};
 
@@ -22,6 +24,20 @@ pub(super) enum Begun {
     Answer(HeaderMap, Drink),
     /// With a refusal; the rest of the request's body is given back.
     Refused(Refusal, Box<Inbound>),
+}
+
+impl Exchange {
+    /// Waits for the beginning of an answer that a task carries.
+    pub(super) async fn begun(&mut self, begun: oneshot::Receiver<Begun>) -> Result<Response<Body>, Refusal> {
+        match begun.await {
+            Ok(Begun::Answer(head, drink)) => Ok(self.respond(&head, Body::fed(drink, self.record.clone()))),
+            Ok(Begun::Refused(refusal, inbound)) => {
+                self.inbound = *inbound;
+                Err(refusal)
+            }
+            Err(_) => Err(Refusal::Draining),
+        }
+    }
 }
 
 /// Most bytes of a body, and the refusal of one that has more.

@@ -69,16 +69,7 @@ impl Proxy {
             push,
         };
         self.tasks.spawn(carrier.carry(exchange.inbound.take(), begin));
-        match response.await {
-            Ok(Begun::Answer(head, drink)) => {
-                Ok(exchange.respond(&head, Body::fed(drink, exchange.record.clone())))
-            }
-            Ok(Begun::Refused(refusal, inbound)) => {
-                exchange.inbound = *inbound;
-                Err(refusal)
-            }
-            Err(_) => Err(Refusal::Draining),
-        }
+        exchange.begun(response).await
     }
 }
 
@@ -140,7 +131,7 @@ impl Carrier {
                     pumped?;
                     pumping = false;
                 }
-                answered = &mut answer => return answered,
+                answered = &mut answer => return answered.map_err(|refusal| self.settle(refusal)),
             }
         }
     }
@@ -224,6 +215,18 @@ impl Carrier {
             down.send(&bytes).await;
         }
         Ok(report.finish(self.push.section.commands.iter().map(|command| command.ref_name.as_ref())))
+    }
+
+    /// What an upstream that fails after the last byte made of the push is not known.
+    fn settle(&self, refusal: Refusal) -> Refusal {
+        if !self.lease.is_sent() {
+            return refusal;
+        }
+        if let Refusal::Upstream(error @ (UpstreamError::Cut | UpstreamError::Silent)) = refusal {
+            Refusal::Unsettled(error)
+        } else {
+            refusal
+        }
     }
 
     /// The next bytes of the answer. While the body goes up the forge may well be silent.

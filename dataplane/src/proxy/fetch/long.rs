@@ -47,16 +47,7 @@ impl Proxy {
             permit,
         };
         self.tasks.spawn(carrier.carry(first, exchange.inbound.take(), limits, begin));
-        match response.await {
-            Ok(Begun::Answer(head, drink)) => {
-                Ok(exchange.respond(&head, Body::fed(drink, exchange.record.clone())))
-            }
-            Ok(Begun::Refused(refusal, inbound)) => {
-                exchange.inbound = *inbound;
-                Err(refusal)
-            }
-            Err(_) => Err(Refusal::Draining),
-        }
+        exchange.begun(response).await
     }
 }
 
