@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use clap::builder::FalseyValueParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use gitdoor_proto::{Pattern, RepositoryName, RunId};
 
@@ -122,7 +123,7 @@ pub(crate) struct RunArgs {
     pub(crate) timeout: Duration,
 
     /// Print one JSON object
-    #[arg(long, global = true, env = "GITDOOR_JSON", hide_env_values = true)]
+    #[arg(long, global = true, env = "GITDOOR_JSON", hide_env_values = true, value_parser = FalseyValueParser::new())]
     pub(crate) json: bool,
 
     /// What to do.
@@ -203,7 +204,7 @@ pub(crate) struct Register {
     pub(crate) max_refs: Option<u32>,
 
     /// Mint the run's write token without permission to change workflow files
-    #[arg(long, env = "GITDOOR_NO_WORKFLOWS", hide_env_values = true)]
+    #[arg(long, env = "GITDOOR_NO_WORKFLOWS", hide_env_values = true, value_parser = FalseyValueParser::new())]
     pub(crate) no_workflows: bool,
 
     /// A repository that the run may read; without it, all of the installation

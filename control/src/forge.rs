@@ -74,20 +74,21 @@ pub struct Minted(Arc<Inner>);
 struct Inner {
     token: SecretString,
     id: String,
-    repository_id: Option<u64>,
+    /// Id and name of the one repository that it is pinned to.
+    repository: Option<(u64, RepositoryName)>,
     minted_at: SystemTime,
 }
 
 impl Minted {
-    /// Wraps a token; `repository_id` is that of the one repository it is pinned to.
+    /// Wraps a token; `repository` is the one that it is pinned to, by id and present name.
     #[must_use]
-    pub fn new(token: SecretString, repository_id: Option<u64>, minted_at: SystemTime) -> Self {
+    pub fn new(token: SecretString, repository: Option<(u64, RepositoryName)>, minted_at: SystemTime) -> Self {
         let hash = Sha256::digest(token.expose_secret());
         let mut id = String::with_capacity(2 * ID_BYTES);
         for byte in hash.iter().take(ID_BYTES) {
             let _infallible = write!(id, "{byte:02x}");
         }
-        Self(Arc::new(Inner { token, id, repository_id, minted_at }))
+        Self(Arc::new(Inner { token, id, repository, minted_at }))
     }
 
     /// The token's text, for an `Authorization` header and for nothing else.
@@ -111,7 +112,13 @@ impl Minted {
     /// The repository that it is pinned to, when it is pinned to one.
     #[must_use]
     pub fn repository_id(&self) -> Option<u64> {
-        self.0.repository_id
+        self.0.repository.as_ref().map(|(id, _)| *id)
+    }
+
+    /// The name that this repository had when the token was minted.
+    #[must_use]
+    pub fn repository_name(&self) -> Option<&RepositoryName> {
+        self.0.repository.as_ref().map(|(_, name)| name)
     }
 }
 

@@ -77,7 +77,8 @@ impl Village {
 }
 
 fn minted(text: String, id: Option<u64>, now: SystemTime) -> Minted {
-    Minted::new(text.into(), id, now)
+    let name = RepositoryName::parse("acme/pinned").unwrap();
+    Minted::new(text.into(), id.map(|id| (id, name)), now)
 }
 
 impl Forge for Village {

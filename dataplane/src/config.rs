@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::builder::FalseyValueParser;
 use clap::{Args as ClapArgs, Parser, ValueEnum};
 use http::Uri;
 use http::uri::{Authority, Scheme};
@@ -86,7 +87,8 @@ pub struct Args {
     github_ca: Option<PathBuf>,
 
     /// Most bytes of a push, decoded.
-    #[arg(long, env = "GITDOOR_MAX_PUSH_BYTES", value_name = "N", default_value_t = 2 * 1024 * 1024 * 1024)]
+    #[arg(long, env = "GITDOOR_MAX_PUSH_BYTES", value_name = "N", default_value_t = 2 * 1024 * 1024 * 1024,
+        value_parser = clap::value_parser!(u64).range(1..))]
     max_push_bytes: u64,
 
     /// Most bytes of a refused push that are read to its end, so that git can be told why.
@@ -99,7 +101,7 @@ pub struct Args {
 
     /// Offer HTTP/2 to clients too. Stock git is told to push over HTTP/1.1, since it can hang on HTTP/2; a balancer in
     /// front that speaks HTTP/2 to this listener has to pass that on.
-    #[arg(long, env = "GITDOOR_HTTP2")]
+    #[arg(long, env = "GITDOOR_HTTP2", value_parser = FalseyValueParser::new())]
     http2: bool,
 
     /// Time to connect to the forge.
@@ -237,7 +239,7 @@ impl Args {
         };
         let client = tls::client(self.github_ca.as_deref());
         let (scheme, authority) = origin("--github-url", &self.github_url)?;
-        origin("--github-api-url", &self.github_api_url)?;
+        site("--github-api-url", &self.github_api_url)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Config {
             listen: self.listen,
@@ -266,15 +268,20 @@ impl Args {
 /// The forge's scheme and authority. Nothing else of a URL is of use, and a password in one would be a secret in a
 /// command line.
 fn origin(flag: &'static str, url: &Uri) -> Result<(Scheme, Authority), Unusable> {
+    if url.path() != "/" || url.query().is_some() {
+        return Err(Unusable::Flag { flag, why: "a URL is https://HOST[:PORT], without a path" });
+    }
+    site(flag, url)
+}
+
+/// Scheme and authority of a URL that may have a path, as the API of GitHub Enterprise Server has.
+fn site(flag: &'static str, url: &Uri) -> Result<(Scheme, Authority), Unusable> {
     let unusable = |why| Unusable::Flag { flag, why };
     let (Some(scheme), Some(authority)) = (url.scheme(), url.authority()) else {
         return Err(unusable("a URL is https://HOST[:PORT]"));
     };
     if authority.as_str().contains('@') {
         return Err(unusable("a URL holds no user name and no password"));
-    }
-    if url.path() != "/" || url.query().is_some() {
-        return Err(unusable("a URL is https://HOST[:PORT], without a path"));
     }
     if *scheme != Scheme::HTTPS && !(*scheme == Scheme::HTTP && is_loopback(authority.host())) {
         return Err(unusable("a URL is https; plain http is for loopback only"));

@@ -23,6 +23,7 @@ pub mod tls;
 pub mod upstream;
 
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -46,7 +47,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("{error:#}");
+            // Whatever is logged, and in which form: who starts it must read why it did not.
+            drop(writeln!(io::stderr(), "gitdoor-dataplane: {error:#}"));
             let unusable = error.downcast_ref::<Unusable>().is_some();
             if unusable { ExitCode::from(UNUSABLE) } else { ExitCode::FAILURE }
         }

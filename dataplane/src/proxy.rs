@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::answer::{self, Language, REQUEST_ID, Refused};
-use crate::body::{Body, Inbound, RelayLimits};
+use crate::body::{Body, Drink, Inbound, RelayLimits};
 use crate::credential;
 use crate::gate::{Gate, GateError, Guard, Watch};
 use crate::headers::{self, BadFraming};
@@ -182,9 +182,10 @@ impl Exchange {
     }
 
     /// The answer's head: the forge's headers that may pass, and the request id.
-    fn respond(&self, forge: &http::HeaderMap, body: Body) -> Response<Body> {
-        let mut response = Response::new(body);
-        *response.headers_mut() = headers::downward(forge);
+    fn respond(&self, forge: &http::HeaderMap, drink: Drink) -> Response<Body> {
+        let headers = headers::downward(forge);
+        let mut response = Response::new(Body::fed(drink, carry::length(&headers), self.record.clone()));
+        *response.headers_mut() = headers;
         if let Ok(id) = HeaderValue::from_str(self.record.id()) {
             response.headers_mut().insert(REQUEST_ID, id);
         }

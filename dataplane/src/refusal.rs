@@ -25,7 +25,7 @@ pub enum Refusal {
     #[error("{0}")]
     Framing(#[from] BadFraming),
     /// The request is for another host.
-    #[error("this is not the host of that request")]
+    #[error("this is not the host of that request; use this door's own name in the URL")]
     Host,
     /// The path is nothing that the door serves.
     #[error("there is nothing here; the door serves /<owner>/<repository>.git to git")]

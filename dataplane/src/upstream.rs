@@ -104,7 +104,10 @@ impl Upstream {
         let request = self.build(request, body)?;
         match timeout(self.config.head_timeout, self.pool.request(request)).await {
             Err(_) => Err(UpstreamError::Silent),
-            Ok(Err(error)) if error.is_connect() => Err(UpstreamError::Connect),
+            Ok(Err(error)) if error.is_connect() => {
+                tracing::warn!(cause = cause(&error), "the forge cannot be reached");
+                Err(UpstreamError::Connect)
+            }
             Ok(Err(_)) => Err(UpstreamError::Cut),
             Ok(Ok(answer)) => Ok(answer),
         }
@@ -198,6 +201,15 @@ impl GitRequest<'_> {
         }
         Ok(request)
     }
+}
+
+/// The innermost reason of an error: what the system or the TLS library says.
+pub(crate) fn cause(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
 }
 
 /// Whether an answer is a redirect that a git client would follow.

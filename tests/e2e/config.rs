@@ -141,6 +141,9 @@ async fn a_data_plane_exits_by_what_is_wrong_with_its_flags_and_names_them() {
         ("--control", "http://user:hush@127.0.0.1:7000".into(), 64),
         ("--control", "unix:".into(), 64),
         ("--listen", format!("unix:{none}/door"), 64),
+        ("--listen", format!("unix:{letter}"), 64),
+        ("--admin-listen", format!("unix:{letter}"), 64),
+        ("--max-push-bytes", "0".into(), 2),
         ("--listen", "nowhere".into(), 2),
         ("--admin-listen", "1.2.3.4".into(), 2),
         ("--public-host", "a b".into(), 2),
@@ -157,6 +160,9 @@ async fn a_data_plane_exits_by_what_is_wrong_with_its_flags_and_names_them() {
         place.assert_refused("__dataplane", &pair, 64, "").await;
     }
     place.assert_refused("__dataplane", &[("--tls-cert", letter)], 2, "--tls-key").await;
+    assert_eq!(fs::read_to_string(place.path("letter")).unwrap(), "dear friend");
+    let quiet = [("--github-ca", place.named("none")), ("--log-level", "off".into())];
+    place.assert_refused("__dataplane", &quiet, 64, "").await;
 }
 
 #[tokio::test]
@@ -293,6 +299,12 @@ async fn both_servers_start_from_variables_alone_and_a_bad_one_is_named_by_its_f
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
             command
         };
+        let mut flags = flags;
+        if role == "__dataplane" {
+            // A switch is on by any usual word; the API of an Enterprise Server has a path.
+            flags.retain(|flag| !flag.starts_with("--github-api-url="));
+            flags.extend(["--http2=1".into(), "--github-api-url=https://ghe.test/api/v3".into()]);
+        }
         let mut child = command(variables(&flags)).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let ready = tokio::time::timeout(LIMIT, lines.next_line()).await.unwrap().unwrap().unwrap();

@@ -12,6 +12,7 @@ use gitdoor_tests::raw::{Request, Response, chunk};
 use gitdoor_tests::world::{Run, Secret, World};
 use gitdoor_tests::{h2, pkt};
 use http_body_util::BodyExt as _;
+use serde_json::json;
 
 use crate::PROGRAM;
 
@@ -260,6 +261,8 @@ async fn what_is_for_the_door_alone_does_not_reach_the_client() {
     assert!(id != "theirs" && id != "mine 1");
     let event = world.event("request_id", id).await;
     assert_eq!(event["client_request_id"], "mine_1", "{event}");
+    assert!(answer.header("content-length").is_some());
+    assert_eq!(event["interruption"], json!(null), "an answer of known length ended in peace: {event}");
     for status in [302, 403, 404, 429, 500] {
         let canned = Canned::status(status).header("Location", "https://evil.test/").header("X-Foo", "1");
         world.github.when(Route::FetchDiscovery).times(3).answer(canned);

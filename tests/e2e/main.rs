@@ -4,6 +4,7 @@
 mod bearers;
 mod binding;
 mod config;
+mod demo;
 mod display;
 mod door;
 mod drain;

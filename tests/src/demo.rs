@@ -26,7 +26,8 @@ real repositories that mints tokens and enforces them. All of it ends with the d
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let arguments: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
-    let arguments: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
+    // `cargo demo` brings a `--` of its own, so that both `cargo demo --serve` and `cargo demo -- --serve` work.
+    let arguments: Vec<&str> = arguments.iter().map(AsRef::as_ref).filter(|argument| *argument != "--").collect();
     match arguments.as_slice() {
         [] => run(story::tell()),
         ["--serve"] => run(serve::serve()),

@@ -186,10 +186,11 @@ mod tests {
     }
 
     fn fresh(id: u64) -> Fresh {
+        let repository = Some((id, RepositoryName::parse(&format!("acme/r{id}")).unwrap()));
         Fresh {
-            minted: Minted::new(SecretString::from(format!("ghs_{id}")), Some(id), now()),
+            minted: Minted::new(SecretString::from(format!("ghs_{id}")), repository.clone(), now()),
             expires_at: at(3600 + id),
-            repository: Some((id, RepositoryName::parse(&format!("acme/r{id}")).unwrap())),
+            repository,
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use gitdoor_proto::RepositoryName;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue, LOCATION};
 use http::{Method, StatusCode};
 use reqwest::{Certificate, Url};
@@ -83,9 +84,21 @@ impl Client {
         send(request).await.map(|answer| answer.status)
     }
 
-    /// Looks a repository up by its id, following its move once.
+    /// Looks a repository up by its id: what GitHub itself redirects a former name to.
     pub(super) async fn repository(&self, token: &Minted, id: u64) -> Result<Answer, Unreachable> {
-        let url = format!("{}/repositories/{id}", self.base);
+        self.look(token, format!("{}/repositories/{id}", self.base)).await
+    }
+
+    /// Looks a repository up by a name, following its move once.
+    pub(super) async fn repository_named(
+        &self,
+        token: &Minted,
+        name: &RepositoryName,
+    ) -> Result<Answer, Unreachable> {
+        self.look(token, format!("{}/repos/{name}", self.base)).await
+    }
+
+    async fn look(&self, token: &Minted, url: String) -> Result<Answer, Unreachable> {
         let answer = send(self.request(Method::GET, &url, token.expose())?).await?;
         match next_hop(&url, &answer) {
             Some(url) => send(self.request(Method::GET, url.as_str(), token.expose())?).await,

@@ -182,8 +182,7 @@ pub(super) async fn mint(client: &Client, key: &AppKey, ask: &Ask, now: SystemTi
     let token = token(&described).ok_or(UNAVAILABLE)?;
     match check(ask, &described, now) {
         Ok((expires_at, repository)) => {
-            let id = repository.as_ref().map(|(id, _)| *id);
-            Ok(Fresh { minted: Minted::new(token, id, now), expires_at, repository })
+            Ok(Fresh { minted: Minted::new(token, repository.clone(), now), expires_at, repository })
         }
         Err(error) => {
             let revoked = client.revoke(&token).await.is_ok_and(|status| status.is_success());

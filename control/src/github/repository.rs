@@ -1,6 +1,7 @@
 //! A repository's facts, read with the very token that is pinned to it.
 //!
-//! <https://docs.github.com/en/rest/repos/repos#get-a-repository>, by its id.
+//! By its id, which a rename leaves alone: `/repositories/<id>`, where GitHub redirects a former name to. A forge
+//! without that path is asked by name (<https://docs.github.com/en/rest/repos/repos#get-a-repository>); the id decides.
 
 use std::time::{Duration, SystemTime};
 
@@ -27,14 +28,24 @@ struct Described {
 /// Reads the facts of the one repository that the token is pinned to.
 pub(super) async fn read(client: &Client, minted: &Minted, now: SystemTime) -> Result<Facts, MintError> {
     let id = minted.repository_id().ok_or(MintError::Untrusted(Mismatch::RepositoryId))?;
-    let mut answer = client.repository(minted, id).await.map_err(|_logged| UNAVAILABLE)?;
+    let mut answer = look(client, minted, id).await?;
     if is_unknown_yet(&answer, minted, now) {
         tokio::time::sleep(REPLICATION).await;
-        answer = client.repository(minted, id).await.map_err(|_logged| UNAVAILABLE)?;
+        answer = look(client, minted, id).await?;
     }
     match answer.status {
         StatusCode::OK => facts(&answer.body, id),
         _ => Err(refusal(&answer, now)),
+    }
+}
+
+async fn look(client: &Client, minted: &Minted, id: u64) -> Result<Answer, MintError> {
+    let answer = client.repository(minted, id).await.map_err(|_logged| UNAVAILABLE)?;
+    match minted.repository_name() {
+        Some(name) if answer.status == StatusCode::NOT_FOUND => {
+            client.repository_named(minted, name).await.map_err(|_logged| UNAVAILABLE)
+        }
+        Some(_) | None => Ok(answer),
     }
 }
 

@@ -92,6 +92,10 @@ impl Reply {
         Self { status, headers: Vec::new(), body: json!({ "message": message }).to_string() }
     }
 
+    pub(super) fn json(body: &Value) -> Self {
+        Self { status: 200, headers: Vec::new(), body: body.to_string() }
+    }
+
     pub(super) fn with(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((name, value.to_string()));
         self

@@ -27,12 +27,22 @@ pub fn admit(run: Option<Run>, presented: &BearerHash, now: SystemTime) -> Resul
 /// Judges the run of a ticket that its present bearer signed.
 pub fn still_live(run: Run, now: SystemTime) -> Result<Live, Denial> {
     match run.state(now) {
-        State::Revoked => return Err(Denial::new(Reason::RunRevoked, "run revoked")),
-        State::Expired => return Err(Denial::new(Reason::RunExpired, "run expired")),
+        State::Revoked => {
+            return Err(Denial::new(
+                Reason::RunRevoked,
+                "run revoked; stop here, this bearer opens nothing any more",
+            ));
+        }
+        State::Expired => {
+            return Err(Denial::new(
+                Reason::RunExpired,
+                "run expired; stop here, this bearer opens nothing any more",
+            ));
+        }
         State::Live => {}
     }
     if run.terms.identity == Identity::None {
-        return Err(Denial::new(Reason::IdentityNone, "this run has no access to repositories"));
+        return Err(Denial::new(Reason::IdentityNone, "this run has no access to repositories; work without them"));
     }
     Ok(Live(run))
 }
@@ -40,13 +50,13 @@ pub fn still_live(run: Run, now: SystemTime) -> Result<Live, Denial> {
 /// No run has the bearer's id.
 #[must_use]
 pub fn unknown() -> Denial {
-    Denial::new(Reason::RunUnknown, "no run has this bearer's id")
+    Denial::new(Reason::RunUnknown, "no run has this bearer's id; ask who started you for a bearer of this door")
 }
 
 /// The secret is not, or no longer, the run's.
 #[must_use]
 pub fn wrong() -> Denial {
-    Denial::new(Reason::BearerWrong, "this bearer is not, or no longer, the run's")
+    Denial::new(Reason::BearerWrong, "this bearer is not, or no longer, the run's; use its newest one")
 }
 
 impl Live {

@@ -76,7 +76,11 @@ pub struct Body {
 
 enum Source {
     Full(Option<Bytes>),
-    Fed(Drink),
+    Fed {
+        drink: Drink,
+        /// Bytes that are still to come, where the head says how many. Who writes the body stops asking then.
+        left: Option<u64>,
+    },
 }
 
 impl Body {
@@ -86,10 +90,12 @@ impl Body {
         Self { source: Source::Full(Some(bytes)), record }
     }
 
-    /// Fed while it goes down. Who feeds it notes in the record why it breaks off.
+    /// Fed while it goes down, as many bytes as the head says, if it does. Who feeds it notes in the record why it
+    /// breaks off.
     #[must_use]
-    pub fn fed(drink: Drink, record: Record) -> Self {
-        Self { source: Source::Fed(drink), record }
+    pub fn fed(drink: Drink, left: Option<u64>, record: Record) -> Self {
+        let source = if left == Some(0) { Source::Full(None) } else { Source::Fed { drink, left } };
+        Self { source, record }
     }
 }
 
@@ -100,11 +106,19 @@ impl http_body::Body for Body {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let next = match &mut self.source {
             Source::Full(bytes) => Ok(bytes.take().filter(|bytes| !bytes.is_empty())),
-            Source::Fed(drink) => ready!(drink.poll_next(cx)).map_err(|_broken| BrokenOff),
+            Source::Fed { drink, .. } => ready!(drink.poll_next(cx)).map_err(|_broken| BrokenOff),
         };
         match &next {
-            Ok(Some(bytes)) => self.record.sent(bytes.len()),
+            Ok(Some(bytes)) => {
+                self.record.sent(bytes.len());
+                if let Source::Fed { left: Some(left), .. } = &mut self.source {
+                    *left = left.saturating_sub(bytes.len() as u64);
+                }
+            }
             Ok(None) | Err(_) => self.source = Source::Full(None),
+        }
+        if matches!(self.source, Source::Fed { left: Some(0), .. }) {
+            self.source = Source::Full(None);
         }
         Poll::Ready(next.transpose().map(|frame| frame.map(Frame::data)))
     }
@@ -116,7 +130,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.source {
             Source::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
-            Source::Fed(_) => SizeHint::default(),
+            Source::Fed { .. } => SizeHint::default(),
         }
     }
 }
@@ -124,7 +138,7 @@ impl http_body::Body for Body {
 impl Drop for Body {
     fn drop(&mut self) {
         // Dropped before its end: nobody reads any more. A finished body was replaced by an empty one.
-        if matches!(self.source, Source::Fed(_)) {
+        if matches!(self.source, Source::Fed { .. }) {
             self.record.interrupted(Interruption::ClientLeft);
         }
     }

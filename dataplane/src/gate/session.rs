@@ -1,5 +1,6 @@
 //! The session's driver: connects to a control, carries questions and answers, and reconnects with back-off.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use tonic::transport::{Channel, Endpoint, Uri};
 
 use super::streams::{Cut, Streams};
 use super::{QUEUE, Session};
+use crate::upstream::cause;
 
 /// First wait after a failed attempt; doubles up to the last.
 const BACKOFF_FIRST: Duration = Duration::from_millis(20);
@@ -32,6 +34,15 @@ pub enum Control {
     Tcp(Uri),
     /// A Unix socket.
     Unix(PathBuf),
+}
+
+impl fmt::Display for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(uri) => write!(f, "{uri}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
 }
 
 impl Control {
@@ -84,7 +95,7 @@ async fn run(control: &Control, publish: &watch::Sender<Option<Arc<Session>>>, s
     let channel = match control.connect().await {
         Ok(channel) => channel,
         Err(error) => {
-            tracing::warn!(%error, "control is not reachable");
+            tracing::warn!(%control, cause = cause(&error), "control is not reachable");
             return false;
         }
     };

@@ -30,7 +30,7 @@ impl Exchange {
     /// Waits for the beginning of an answer that a task carries.
     pub(super) async fn begun(&mut self, begun: oneshot::Receiver<Begun>) -> Result<Response<Body>, Refusal> {
         match begun.await {
-            Ok(Begun::Answer(head, drink)) => Ok(self.respond(&head, Body::fed(drink, self.record.clone()))),
+            Ok(Begun::Answer(head, drink)) => Ok(self.respond(&head, drink)),
             Ok(Begun::Refused(refusal, inbound)) => {
                 self.inbound = *inbound;
                 Err(refusal)
@@ -121,7 +121,7 @@ pub(super) async fn late(lease: &Lease, most: Duration) {
     sleep(most).await;
 }
 
-/// The length that a request's head gives its body.
+/// The length that a head gives its body.
 pub(super) fn length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

@@ -150,7 +150,7 @@ impl Proxy {
         let (feed, drink) = pipe();
         let limits = allowed.limits(&self.upstream);
         self.tasks.spawn(pass(first, incoming, feed, limits, exchange.record.clone()));
-        exchange.respond(head, Body::fed(drink, exchange.record.clone()))
+        exchange.respond(head, drink)
     }
 
     /// Reads until the advertisement has shown that it is one; returns what of it may go on.

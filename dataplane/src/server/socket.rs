@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -85,8 +86,10 @@ impl IntoIterator for Sockets {
 
 /// Whether a socket file's listener is gone.
 fn is_abandoned(path: &Path) -> bool {
+    // A connection to any other file is refused too, and that file is somebody's.
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-    std::os::unix::net::UnixStream::connect(path).is_err_and(|error| refused(&error))
+    is_socket && std::os::unix::net::UnixStream::connect(path).is_err_and(|error| refused(&error))
 }
 
 fn tcp_socket(address: SocketAddr, shared: bool) -> io::Result<socket2::Socket> {

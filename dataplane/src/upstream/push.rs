@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::socket::{Lease, LeasedSocket};
-use super::{BUFFER, Config, SOCKET_BUFFER, UpstreamError};
+use super::{BUFFER, Config, SOCKET_BUFFER, UpstreamError, cause};
 use crate::body::Outbound;
 
 /// A connection for one request. Dropped, it is cut.
@@ -42,7 +42,13 @@ impl PushConnection {
         let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned());
         let name = name.map_err(|_not_a_name| UpstreamError::Connect)?;
         let tls = TlsConnector::from(Arc::clone(&config.tls)).connect(name, socket).await;
-        Self::over(tls.map_err(|_handshake| UpstreamError::Connect)?).await
+        match tls {
+            Ok(stream) => Self::over(stream).await,
+            Err(error) => {
+                tracing::warn!(cause = cause(&error), "the forge cannot be reached");
+                Err(UpstreamError::Connect)
+            }
+        }
     }
 
     async fn over(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Result<Self, UpstreamError> {

@@ -2,8 +2,10 @@
 
 use std::time::UNIX_EPOCH;
 
+use serde_json::json;
+
 use super::{bound, name, named, only, write};
-use crate::forge::{Facts, Forge as _, MintError, ReadScope};
+use crate::forge::{Facts, Forge as _, MintError, Mismatch, ReadScope};
 use crate::github::stand_in::{API, Reply, StandIn, now};
 
 const READ: &str = r#"{"actions":"read","checks":"read","contents":"read","issues":"read","metadata":"read","pull_requests":"read"}"#;
@@ -77,6 +79,25 @@ async fn facts_are_read_by_id_with_the_pinned_token() {
     assert_eq!(facts, expected);
     let seen = stand_in.seen();
     assert_eq!(seen.last().unwrap().headers["authorization"], format!("Bearer {}", minted.expose()));
+}
+
+#[tokio::test]
+async fn facts_are_read_by_name_where_the_forge_knows_no_path_by_id() {
+    let stand_in = StandIn::start().await;
+    let github = stand_in.github();
+    let minted = write(&github).await.unwrap();
+    let described = |id: u64| {
+        let body = json!({ "id": id, "full_name": "acme/api", "default_branch": "trunk" });
+        Reply::json(&body)
+    };
+    stand_in.reply(Reply::new(404, "Not Found"));
+    stand_in.reply(described(API + 1));
+    let error = github.facts(&minted, false, now()).await.unwrap_err();
+    assert_eq!(error, MintError::Untrusted(Mismatch::RepositoryId), "the id decides");
+    stand_in.reply(Reply::new(404, "Not Found"));
+    stand_in.reply(described(API));
+    assert_eq!(github.facts(&minted, false, now()).await.unwrap().id, API);
+    assert_eq!(stand_in.lines().last().unwrap(), "GET /repos/acme/api");
 }
 
 #[tokio::test]

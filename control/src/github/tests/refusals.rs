@@ -163,6 +163,8 @@ async fn a_refused_look_up_has_its_meaning_and_is_not_remembered() {
         (Reply::new(401, "Bad credentials"), UNAVAILABLE),
         (Reply::new(502, "oops"), UNAVAILABLE),
     ];
+    // Asked by name too where there is nothing by the id.
+    stand_in.reply(Reply::new(404, "Not Found"));
     for (reply, error) in cases {
         stand_in.reply(reply);
         // No longer young: a refusal is final.
