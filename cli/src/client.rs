@@ -143,24 +143,30 @@ impl Client {
         question: impl AsyncFn(RunsClient<Channel>) -> Result<Response<T>, Status>,
     ) -> Result<T, Failure> {
         let mut attempts = Vec::new();
+        let mut unavailable = None;
         for control in &self.controls {
             match tokio::time::timeout(self.patience, ask_one(control, &question)).await {
                 Ok(Answer::Given(answer)) => return Ok(answer),
                 Ok(Answer::Refused(status)) => return Err(Failure::Refused(status)),
-                Ok(Answer::Unavailable(cause)) => attempts.push(Attempt { control: control.to_string(), cause }),
+                Ok(Answer::Unreachable(cause)) => attempts.push(Attempt { control: control.to_string(), cause }),
+                Ok(Answer::Unavailable(status)) => unavailable = Some(status),
                 Err(_elapsed) => {
                     return Err(Failure::Silent { control: control.to_string(), patience: self.patience });
                 }
             }
         }
-        Err(Failure::Unreachable(attempts))
+        // What a control said tells more than that others were not there.
+        Err(unavailable.map_or(Failure::Unreachable(attempts), Failure::Refused))
     }
 }
 
 enum Answer<T> {
     Given(T),
     Refused(Box<Status>),
-    Unavailable(String),
+    /// It was not asked.
+    Unreachable(String),
+    /// It says that it cannot now; another may.
+    Unavailable(Box<Status>),
 }
 
 async fn ask_one<T>(
@@ -169,11 +175,11 @@ async fn ask_one<T>(
 ) -> Answer<T> {
     let channel = match control.connect().await {
         Ok(channel) => channel,
-        Err(error) => return Answer::Unavailable(root_cause(&error)),
+        Err(error) => return Answer::Unreachable(root_cause(&error)),
     };
     match question(RunsClient::new(channel)).await {
         Ok(answer) => Answer::Given(answer.into_inner()),
-        Err(status) if status.code() == Code::Unavailable => Answer::Unavailable(status.message().to_owned()),
+        Err(status) if status.code() == Code::Unavailable => Answer::Unavailable(Box::new(status)),
         Err(status) => Answer::Refused(Box::new(status)),
     }
 }

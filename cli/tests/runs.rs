@@ -276,10 +276,15 @@ fn the_next_control_is_asked_when_one_cannot_be() {
         gitdoor(&args)
     };
     assert_eq!(json(&show(&[&absent, &draining.url, &served.socket]))["run_id"], "r1");
-    let nobody = show(&[&absent, &draining.socket]);
+    // What a control said is told as its own.
+    let said = show(&[&absent, &draining.socket]);
+    assert_eq!(said.status.code(), Some(1));
+    let words = stderr(&said);
+    assert!(words.contains("control is draining") && !words.contains("is gitdoor-control running"), "{words}");
+    let nobody = show(&[&absent]);
     assert_eq!(nobody.status.code(), Some(1));
     let words = stderr(&nobody);
-    assert!(words.contains("No such file or directory") && words.contains("control is draining"), "{words}");
+    assert!(words.contains("No such file or directory"), "{words}");
     assert!(words.contains("is gitdoor-control running"), "{words}");
 }
 

@@ -36,7 +36,7 @@ pub use listen::Listen;
                   Once it serves it prints one line: ready listen=ADDR admin=ADDR"
 )]
 pub struct Args {
-    /// Public listener: ADDRESS:PORT, or unix:PATH.
+    /// Public listener: ADDRESS:PORT, or unix:PATH. A socket's mode follows the umask; its file goes at the end.
     #[arg(long, env = "GITDOOR_LISTEN", value_name = "ADDR|unix:PATH", default_value = "127.0.0.1:8443")]
     listen: Listen,
 

@@ -69,6 +69,7 @@ impl Bound {
     /// Serves until SIGTERM or SIGINT, and then until the requests under way have ended.
     pub fn serve(self, metrics: &PrometheusHandle) -> anyhow::Result<()> {
         let Self { config, public, admin } = self;
+        let _files = [public.file(), admin.file()];
         let readiness = Arc::new(Readiness::default());
         let draining = CancellationToken::new();
         let ready = format!("ready listen={} admin={}\n", public.address, admin.address);

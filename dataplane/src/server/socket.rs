@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -29,6 +29,18 @@ pub(super) struct Sockets {
     pub(super) address: String,
     /// The TCP port.
     pub(super) port: Option<u16>,
+}
+
+/// The file of a Unix socket, removed when the process has drained.
+pub(super) struct SocketFile(Option<PathBuf>);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // Gone already, or not ours to remove: either way there is nothing to be done.
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 /// A bound socket that no runtime has yet.
@@ -72,6 +84,13 @@ impl Sockets {
             each.push(Socket::Unix(listener.try_clone()?));
         }
         Ok(Self { each, address: format!("unix:{}", path.display()), port: None })
+    }
+}
+
+impl Sockets {
+    /// What is to be removed at the end.
+    pub(super) fn file(&self) -> SocketFile {
+        SocketFile(self.address.strip_prefix("unix:").map(PathBuf::from))
     }
 }
 
