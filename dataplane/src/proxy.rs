@@ -118,7 +118,7 @@ impl Proxy {
             Intent::Discover(service, name) => {
                 until(over, expires, self.discover(exchange, &bearer, allowed, service, name)).await
             }
-            Intent::Fetch(_) => until(over, expires, self.fetch(exchange, allowed)).await,
+            Intent::Fetch(_) => self.fetch(exchange, allowed).await,
             Intent::Probe(_, body) => until(over, expires, self.probe(exchange, allowed, body)).await,
             // It ends with its run by itself, and in a report.
             Intent::Push(push) => self.push(exchange, allowed, push).await,
@@ -126,12 +126,12 @@ impl Proxy {
     }
 }
 
-/// Forwards until the run ends: what has not been answered by then is refused.
-async fn until(
+/// Goes on until the run ends: what has not been answered by then is refused.
+async fn until<T>(
     over: Watch,
     expires: Instant,
-    forward: impl Future<Output = Result<Response<Body>, Refusal>>,
-) -> Result<Response<Body>, Refusal> {
+    forward: impl Future<Output = Result<T, Refusal>>,
+) -> Result<T, Refusal> {
     tokio::select! {
         biased;
         cut = over.ended(expires) => Err(Refusal::Cut(cut.into())),

@@ -199,7 +199,8 @@ impl Refusal {
             Self::Upstream(UpstreamError::Silent) | Self::Unsettled(UpstreamError::Silent) => {
                 Interruption::UpstreamIdle
             }
-            Self::Upstream(UpstreamError::NotGit | UpstreamError::Coded) => Interruption::UpstreamUnreadable,
+            Self::Upstream(UpstreamError::NotGit | UpstreamError::Coded)
+            | Self::Unsettled(UpstreamError::NotGit | UpstreamError::Coded) => Interruption::UpstreamUnreadable,
             Self::Upstream(_) | Self::Unsettled(_) => Interruption::UpstreamCut,
             Self::Denied(denial) if denial.reason == Reason::RunRevoked => Interruption::Revoked,
             Self::Denied(denial) if denial.reason == Reason::RunExpired => Interruption::Expired,

@@ -328,3 +328,18 @@ async fn an_upstream_that_stops_reading_a_push_is_given_up_in_words() {
     world.quiet(0).await;
     world.finish().await;
 }
+
+#[tokio::test]
+async fn a_client_that_never_makes_a_request_is_let_go() {
+    for http2 in [false, true] {
+        let builder = World::builder(PROGRAM).dataplane_flag("--head-timeout=1s");
+        let world = if http2 { builder.http2() } else { builder }.start().await;
+        for beginning in ["", "P", "GET /acme"] {
+            let mut connection = world.door(0).connect().await.unwrap();
+            connection.write(beginning.as_bytes()).await.unwrap();
+            let rest = tokio::time::timeout(Duration::from_secs(20), connection.rest()).await;
+            assert!(rest.is_ok(), "HTTP/2 {http2}: {beginning:?} is waited on");
+        }
+        world.finish().await;
+    }
+}

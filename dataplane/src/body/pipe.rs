@@ -1,28 +1,27 @@
 //! A pipe of one chunk between a task that reads and a body that is written. Its end has to be said: a pipe whose
 //! feeding end just goes away has broken, and what hangs on it must not look whole.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
-
-/// What goes through.
-enum Piece {
-    Bytes(Bytes),
-    End,
-}
 
 /// Nobody takes what is fed any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unwanted;
 
 /// The end that is written into.
-pub struct Feed(mpsc::Sender<Piece>);
+pub struct Feed {
+    bytes: mpsc::Sender<Bytes>,
+    whole: Arc<AtomicBool>,
+}
 
 /// The end that is read from.
 pub struct Drink {
-    pieces: mpsc::Receiver<Piece>,
-    ended: bool,
+    bytes: mpsc::Receiver<Bytes>,
+    whole: Arc<AtomicBool>,
 }
 
 /// The feeding end went away before it said the end.
@@ -32,40 +31,34 @@ pub struct Broken;
 /// Makes a pipe.
 #[must_use]
 pub fn pipe() -> (Feed, Drink) {
-    let (feed, pieces) = mpsc::channel(1);
-    (Feed(feed), Drink { pieces, ended: false })
+    let (feed, drink) = mpsc::channel(1);
+    let whole = Arc::new(AtomicBool::new(false));
+    (Feed { bytes: feed, whole: Arc::clone(&whole) }, Drink { bytes: drink, whole })
 }
 
 impl Feed {
     /// Hands bytes over, no faster than they are taken.
     pub async fn send(&self, bytes: Bytes) -> Result<(), Unwanted> {
-        self.0.send(Piece::Bytes(bytes)).await.map_err(|_closed| Unwanted)
+        self.bytes.send(bytes).await.map_err(|_closed| Unwanted)
     }
 
-    /// Says the end.
-    pub async fn end(self) {
-        // A reader that knows the length has left already.
-        let _ = self.0.send(Piece::End).await;
+    /// Says the end. It waits for nobody: a reader may take its time, or know the length and never ask.
+    pub fn end(self) {
+        self.whole.store(true, Ordering::Release);
     }
 
     /// Waits until nobody takes any more.
     pub async fn unwanted(&self) {
-        self.0.closed().await;
+        self.bytes.closed().await;
     }
 }
 
 impl Drink {
     /// The next bytes; none: the end.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Broken>> {
-        if self.ended {
-            return Poll::Ready(Ok(None));
-        }
-        Poll::Ready(match ready!(self.pieces.poll_recv(cx)) {
-            Some(Piece::Bytes(bytes)) => Ok(Some(bytes)),
-            Some(Piece::End) => {
-                self.ended = true;
-                Ok(None)
-            }
+        Poll::Ready(match ready!(self.bytes.poll_recv(cx)) {
+            Some(bytes) => Ok(Some(bytes)),
+            None if self.whole.load(Ordering::Acquire) => Ok(None),
             None => Err(Broken),
         })
     }
@@ -81,7 +74,7 @@ mod tests {
         let (feed, mut drink) = pipe();
         feed.send(Bytes::from_static(b"a")).await.unwrap();
         assert_eq!(poll_fn(|cx| drink.poll_next(cx)).await, Ok(Some(Bytes::from_static(b"a"))));
-        feed.end().await;
+        feed.end();
         assert_eq!(poll_fn(|cx| drink.poll_next(cx)).await, Ok(None));
         assert_eq!(poll_fn(|cx| drink.poll_next(cx)).await, Ok(None));
 

@@ -28,12 +28,13 @@ pub async fn pass(first: Bytes, incoming: Incoming, feed: Feed, limits: RelayLim
     let passed = tokio::select! {
         biased;
         cut = over.ended(limits.expires) => Err(cut.into()),
-        () = feed.unwanted() => Err(Interruption::ClientLeft),
+        // Before the next: a reader that knows the length leaves with the last byte.
         passed = flow(first, incoming, &feed, limits.idle) => passed,
+        () = feed.unwanted() => Err(Interruption::ClientLeft),
     };
     match passed {
         Ok(()) => {
-            feed.end().await;
+            feed.end();
             true
         }
         Err(why) => {

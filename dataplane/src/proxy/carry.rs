@@ -73,7 +73,7 @@ pub(super) async fn pump(
             return Ok(());
         }
     }
-    up.end().await;
+    up.end();
     Ok(())
 }
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::Response;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::discovery::expect;
-use super::{Allowed, Exchange, Proxy, forwardable};
+use super::{Allowed, Exchange, Proxy, forwardable, until};
 use crate::body::{Body, Coding};
 use crate::refusal::Refusal;
 use crate::route::Service;
@@ -24,11 +24,21 @@ impl Proxy {
     /// Forwards a fetch.
     pub(super) async fn fetch(&self, exchange: &mut Exchange, allowed: Allowed) -> Result<Response<Body>, Refusal> {
         Coding::of(&exchange.head.headers)?;
-        let held = timeout(HELD_TIME, exchange.hold()).await.map_err(|_elapsed| Refusal::ClientIdle)??;
-        let body = match held {
-            Held::Whole(body) => body,
-            Held::Part(first) => return self.fetch_long(exchange, allowed, first).await,
-        };
+        let (over, expires) = (allowed.guard.watch(), allowed.expires());
+        match until(over.clone(), expires, exchange.hold()).await? {
+            Held::Whole(body) => until(over, expires, self.fetch_held(exchange, allowed, body)).await,
+            // It ends with its run by itself.
+            Held::Part(first) => self.fetch_long(exchange, allowed, first).await,
+        }
+    }
+
+    /// Forwards a fetch whose whole body was read.
+    async fn fetch_held(
+        &self,
+        exchange: &Exchange,
+        allowed: Allowed,
+        body: Bytes,
+    ) -> Result<Response<Body>, Refusal> {
         let (repository, _) = forwardable(&allowed.permit)?;
         let ask = |name| self.ask(exchange, &allowed.permit, Service::UploadPack, name, Some(body.clone()));
         let answer = match ask(repository).await? {
@@ -70,8 +80,9 @@ impl Exchange {
     /// Reads the body as far as it is small.
     async fn hold(&mut self) -> Result<Held, Refusal> {
         let mut held = BytesMut::new();
+        let by = Instant::now() + HELD_TIME;
         while held.len() <= HELD_BYTES {
-            match self.inbound.next().await? {
+            match timeout_at(by, self.inbound.next()).await.map_err(|_elapsed| Refusal::ClientIdle)?? {
                 Some(bytes) => held.extend_from_slice(&bytes),
                 None => return Ok(Held::Whole(held.freeze())),
             }

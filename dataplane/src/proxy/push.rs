@@ -14,7 +14,7 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::carry::{Begun, HeldBack, Most, late, length, pump};
 use super::discovery::{expect, is_coded};
@@ -91,7 +91,7 @@ impl Carrier {
     /// Carries the push to its end, records that, and only then lets the client see the end.
     async fn carry(self, mut inbound: Inbound, begin: oneshot::Sender<Begun>) {
         let capabilities = &self.push.section.capabilities;
-        let mut down = Downlink::new(begin, capabilities.side_band_64k);
+        let mut down = Downlink::new(begin, capabilities.side_band_64k, self.upstream.config().idle_timeout);
         let end = self.exchange(&mut inbound, &mut down).await;
         self.report(&end).await;
         match end {
@@ -175,7 +175,7 @@ impl Carrier {
                     next = asked + RENEWAL;
                 }
                 Err(_) if self.lease.is_sent() => {}
-                Err(Refusal::Denied(denial)) => return interruption(denial.reason),
+                Err(Refusal::Denied(denial)) if !is_outage(denial.reason) => return interruption(denial.reason),
                 // Without control nothing more is written once the lease is over. It may come back.
                 Err(_) if self.lease.lapsed_for() > LAPSED => return Interruption::Control,
                 Err(_) => {}
@@ -219,14 +219,8 @@ impl Carrier {
 
     /// What an upstream that fails after the last byte made of the push is not known.
     fn settle(&self, refusal: Refusal) -> Refusal {
-        if !self.lease.is_sent() {
-            return refusal;
-        }
-        if let Refusal::Upstream(error @ (UpstreamError::Cut | UpstreamError::Silent)) = refusal {
-            Refusal::Unsettled(error)
-        } else {
-            refusal
-        }
+        let Refusal::Upstream(error) = refusal else { return refusal };
+        if self.lease.is_sent() && error.is_unsettling() { Refusal::Unsettled(error) } else { refusal }
     }
 
     /// The next bytes of the answer. While the body goes up the forge may well be silent.
@@ -276,6 +270,7 @@ impl Carrier {
             match self.gate.report(report.clone()).await {
                 Ok(()) => return,
                 Err(Refusal::Gate(_)) => {}
+                Err(Refusal::Denied(denial)) if is_outage(denial.reason) => sleep(RENEWAL).await,
                 Err(refusal) => {
                     tracing::warn!(request_id = self.record.id(), %refusal, "the outcome was not recorded");
                     return;
@@ -284,6 +279,11 @@ impl Carrier {
         }
         tracing::warn!(request_id = self.record.id(), "the outcome could not be told to control");
     }
+}
+
+/// Whether control only cannot say just now.
+fn is_outage(reason: Reason) -> bool {
+    reason == Reason::StoreUnavailable || reason == Reason::ForgeUnavailable
 }
 
 /// Why control lets a push go on no longer. Whatever it is, the push was let through once: it ends in a report.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use h2::Reason;
@@ -51,7 +52,7 @@ pub(super) fn proxy(config: &Config, port: Option<u16>) -> Arc<Proxy> {
 pub(super) async fn serve(listener: Listener, proxy: Arc<Proxy>, config: &Config, draining: CancellationToken) {
     let graceful = GracefulShutdown::new();
     let server = Server {
-        http: Http::new(config),
+        http: http(config),
         connections: Arc::new(Semaphore::new(CONNECTIONS)),
         tls: config.tls.clone().map(TlsAcceptor::from),
         head_timeout: config.head_timeout,
@@ -99,26 +100,11 @@ fn http(config: &Config) -> auto::Builder<TokioExecutor> {
         .initial_stream_window_size(HTTP2_WINDOW)
         .initial_connection_window_size(HTTP2_WINDOW)
         .max_send_buf_size(BUFFER);
-    http
-}
-
-/// The ways to speak HTTP. A connection whose version is known waits for no preface, and so is under the head's time
-/// limit from its first byte.
-struct Http {
-    http1: auto::Builder<TokioExecutor>,
-    http2: auto::Builder<TokioExecutor>,
-    plain: auto::Builder<TokioExecutor>,
-}
-
-impl Http {
-    fn new(config: &Config) -> Self {
-        let plain = if config.http2 { http(config) } else { http(config).http1_only() };
-        Self { http1: http(config).http1_only(), http2: http(config).http2_only(), plain }
-    }
+    if config.http2 { http } else { http.http1_only() }
 }
 
 struct Server {
-    http: Http,
+    http: auto::Builder<TokioExecutor>,
     connections: Arc<Semaphore>,
     tls: Option<TlsAcceptor>,
     head_timeout: Duration,
@@ -136,17 +122,9 @@ impl Server {
     async fn connection(self: Arc<Self>, stream: Stream, watcher: hyper_util::server::graceful::Watcher) {
         let stream = Patient::new(stream, self.idle_timeout);
         let ended = match &self.tls {
-            None => match timeout(self.head_timeout, stream.readable()).await {
-                Ok(Ok(())) => self.serve(&self.http.plain, stream, watcher).await,
-                Ok(Err(error)) => Err(error.into()),
-                Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
-            },
+            None => self.serve(stream, watcher).await,
             Some(tls) => match timeout(self.head_timeout, tls.accept(stream)).await {
-                Ok(Ok(stream)) => {
-                    let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-                    let http = if http2 { &self.http.http2 } else { &self.http.http1 };
-                    self.serve(http, stream, watcher).await
-                }
+                Ok(Ok(stream)) => self.serve(stream, watcher).await,
                 Ok(Err(error)) => Err(error.into()),
                 Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
             },
@@ -158,13 +136,15 @@ impl Server {
 
     async fn serve(
         &self,
-        http: &auto::Builder<TokioExecutor>,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         watcher: hyper_util::server::graceful::Watcher,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let (stream, heads) = Scanned::new(stream);
         let proxy = Arc::clone(&self.proxy);
+        let greeted = Arc::new(AtomicBool::new(false));
+        let silent = silent(Arc::clone(&greeted), self.head_timeout);
         let service = service_fn(move |request: Request<Incoming>| {
+            greeted.store(true, Ordering::Relaxed);
             let (proxy, framing) = (Arc::clone(&proxy), heads.judge(&request));
             async move {
                 if hangs_on_http2(&request) {
@@ -173,7 +153,20 @@ impl Server {
                 Ok(proxy.serve(request, framing).await)
             }
         });
-        watcher.watch(http.serve_connection(TokioIo::new(stream), service).into_owned()).await
+        let served = watcher.watch(self.http.serve_connection(TokioIo::new(stream), service).into_owned());
+        tokio::select! {
+            served = served => served,
+            () = silent => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+        }
+    }
+}
+
+/// Returns when a client has made no request by the head's time limit. Only HTTP/1.1 has a limit of its own, and only
+/// once the version is known.
+async fn silent(greeted: Arc<AtomicBool>, most: Duration) {
+    sleep(most).await;
+    if greeted.load(Ordering::Relaxed) {
+        std::future::pending::<()>().await;
     }
 }
 

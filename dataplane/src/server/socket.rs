@@ -172,14 +172,6 @@ impl Patient {
         Self { stream, patience, waiting: None }
     }
 
-    /// Waits for the first byte.
-    pub(super) async fn readable(&self) -> io::Result<()> {
-        match &self.stream {
-            Stream::Tcp(stream) => stream.readable().await,
-            Stream::Unix(stream) => stream.readable().await,
-        }
-    }
-
     fn wait<T>(&mut self, cx: &mut Context<'_>, progress: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if progress.is_ready() {
             self.waiting = None;

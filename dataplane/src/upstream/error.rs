@@ -72,6 +72,23 @@ impl UpstreamError {
         }
     }
 
+    /// Whether this, after the whole of a push, leaves open what became of it.
+    #[must_use]
+    pub fn is_unsettling(self) -> bool {
+        match self {
+            Self::Cut | Self::Silent | Self::NotGit | Self::Coded => true,
+            Self::Status(status) => status.is_server_error(),
+            Self::Connect
+            | Self::NotFound
+            | Self::Unauthorized
+            | Self::Forbidden
+            | Self::RateLimited(_)
+            | Self::Redirect
+            | Self::Renamed
+            | Self::Unsendable => false,
+        }
+    }
+
     /// What the client's status is, where the language is HTTP. Never a 401: git would erase its bearer.
     #[must_use]
     pub fn status(self) -> StatusCode {

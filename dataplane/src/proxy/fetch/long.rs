@@ -62,7 +62,13 @@ struct Carrier {
 }
 
 impl Carrier {
-    async fn carry(self, first: Bytes, mut inbound: Inbound, limits: RelayLimits, begin: oneshot::Sender<Begun>) {
+    async fn carry(
+        self,
+        first: Bytes,
+        mut inbound: Inbound,
+        limits: RelayLimits,
+        mut begin: oneshot::Sender<Begun>,
+    ) {
         let (up, drink) = pipe();
         let lease = Lease::unlimited();
         let body = Outbound::Fed { drink, left: length(&self.headers), lease: Arc::clone(&lease) };
@@ -78,6 +84,8 @@ impl Carrier {
                 tokio::select! {
                     biased;
                     cut = &mut cut => break Err(Refusal::Cut(cut.into())),
+                    // The client has left, and nothing of a fetch is worth knowing without it.
+                    () = begin.closed() => return,
                     pumped = &mut pump, if pumping => match pumped {
                         Ok(()) => pumping = false,
                         Err(refusal) => break Err(refusal),
@@ -97,12 +105,17 @@ impl Carrier {
         let (head, incoming) = answer.into_parts();
         let (feed, drink) = pipe();
         let _ = begin.send(Begun::Answer(head.headers, drink));
-        let mut passing = std::pin::pin!(pass(Bytes::new(), incoming, feed, limits, self.record));
+        let mut passing = std::pin::pin!(pass(Bytes::new(), incoming, feed, limits, self.record.clone()));
         // A head may come while the body still goes up.
         loop {
             tokio::select! {
                 // A body that breaks off breaks the answer too.
-                _ = &mut pump, if pumping => pumping = false,
+                pumped = &mut pump, if pumping => {
+                    pumping = false;
+                    if let Err(refusal) = pumped {
+                        self.record.interrupted(refusal.interruption());
+                    }
+                }
                 _ = &mut passing => break,
             }
         }

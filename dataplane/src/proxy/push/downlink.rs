@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::answer::report_body;
 use crate::body::{Feed, Inbound, pipe};
@@ -28,6 +28,8 @@ pub(super) struct Downlink {
     feed: Option<Feed>,
     held: BytesMut,
     side_band: bool,
+    /// Longest wait for a client that takes nothing.
+    idle: Duration,
     /// What comes is not made of packets: it is passed on as it is.
     raw: bool,
     /// The forge's own report has begun.
@@ -35,13 +37,14 @@ pub(super) struct Downlink {
 }
 
 impl Downlink {
-    pub(super) fn new(begin: oneshot::Sender<Begun>, side_band: bool) -> Self {
+    pub(super) fn new(begin: oneshot::Sender<Begun>, side_band: bool, idle: Duration) -> Self {
         Self {
             begin: Some(begin),
             head: HeaderMap::new(),
             feed: None,
             held: BytesMut::new(),
             side_band,
+            idle,
             raw: false,
             reported: false,
         }
@@ -90,7 +93,7 @@ impl Downlink {
         let rest = self.held.split().freeze();
         self.forward(rest).await;
         if let Some(feed) = self.feed {
-            feed.end().await;
+            feed.end();
         }
     }
 
@@ -106,12 +109,12 @@ impl Downlink {
         let refs: Vec<Bytes> = push.section.commands.iter().map(|command| command.ref_name.clone()).collect();
         if let Some(report) = report_body(&refusal, &push.section.capabilities, &refs) {
             // A client that has left is not told.
-            let _ = feed.send(report).await;
-            feed.end().await;
+            let _ = timeout(self.idle, feed.send(report)).await;
+            feed.end();
         }
     }
 
-    /// A client that has left takes nothing; the push goes on without it.
+    /// A client that has left takes nothing, and one that stalls nothing more; the push goes on without it.
     async fn forward(&mut self, bytes: Bytes) {
         if let Some(begin) = self.begin.take() {
             let (feed, drink) = pipe();
@@ -119,7 +122,7 @@ impl Downlink {
             self.feed = Some(feed);
         }
         if let Some(feed) = self.feed.take()
-            && (bytes.is_empty() || feed.send(bytes).await.is_ok())
+            && (bytes.is_empty() || matches!(timeout(self.idle, feed.send(bytes)).await, Ok(Ok(()))))
         {
             self.feed = Some(feed);
         }
