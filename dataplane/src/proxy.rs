@@ -145,9 +145,10 @@ impl Allowed {
         self.asked + self.permit.remaining()
     }
 
-    /// What ends this request's stream.
-    fn limits(self, upstream: &Upstream) -> RelayLimits {
-        RelayLimits { expires: self.expires(), guard: self.guard, idle: upstream.config().idle_timeout }
+    /// The permit, and what ends this request's stream.
+    fn split(self, upstream: &Upstream) -> (Permit, RelayLimits) {
+        let expires = self.expires();
+        (self.permit, RelayLimits { expires, guard: self.guard, idle: upstream.config().idle_timeout })
     }
 }
 

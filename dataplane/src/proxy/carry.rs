@@ -5,13 +5,16 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
+use gitdoor_proto::{Permit, Token};
 use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, Response};
+use http::{HeaderMap, Response, StatusCode};
+use hyper::body::Incoming;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::Exchange;
 use crate::body::{Body, Drink, Feed, Inbound};
+use crate::gate::Gate;
 use crate::refusal::Refusal;
 use crate::upstream::{Lease, UpstreamError};
 
@@ -119,6 +122,14 @@ pub(super) async fn late(lease: &Lease, most: Duration) {
         sleep(LOOK).await;
     }
     sleep(most).await;
+}
+
+/// Gives a token back that the forge answered 401 to. A body that streamed is not repeated: the next request gets
+/// another token.
+pub(super) async fn give_back_refused(answer: &Response<Incoming>, gate: &Gate, permit: &Permit, token: &Token) {
+    if answer.status() == StatusCode::UNAUTHORIZED {
+        drop(gate.replace_token(permit.authorization(), token).await);
+    }
 }
 
 /// The length that a head gives its body.

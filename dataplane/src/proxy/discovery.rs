@@ -148,7 +148,7 @@ impl Proxy {
         incoming: Incoming,
     ) -> Response<Body> {
         let (feed, drink) = pipe();
-        let limits = allowed.limits(&self.upstream);
+        let (_, limits) = allowed.split(&self.upstream);
         self.tasks.spawn(pass(first, incoming, feed, limits, exchange.record.clone()));
         exchange.respond(head, drink)
     }

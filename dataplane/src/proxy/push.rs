@@ -10,13 +10,13 @@ use bytes::Bytes;
 use gitdoor_proto::permit::Grant;
 use gitdoor_proto::{Permit, Reason, RepositoryName, Token, v1};
 use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::carry::{Begun, HeldBack, Most, late, length, pump};
+use super::carry::{Begun, HeldBack, Most, give_back_refused, late, length, pump};
 use super::discovery::{expect, is_coded};
 use super::{Allowed, Exchange, Limits, Proxy, forwardable};
 use crate::body::{Body, Inbound, Outbound, pipe};
@@ -195,11 +195,8 @@ impl Carrier {
             () = late(&self.lease, self.upstream.config().head_timeout) => return Err(UpstreamError::Silent.into()),
         };
         self.record.upstream(answer.status());
-        if answer.status() == StatusCode::UNAUTHORIZED {
-            let (_, token) = forwardable(&self.permit)?;
-            // The push is not repeated; the next one gets another token.
-            drop(self.gate.replace_token(self.permit.authorization(), token).await);
-        }
+        let (_, token) = forwardable(&self.permit)?;
+        give_back_refused(&answer, &self.gate, &self.permit, token).await;
         if let Some(error) = UpstreamError::of(answer.status(), answer.headers()) {
             return Err(error.into());
         }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gitdoor_proto::Permit;
 use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Response};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::body::{Body, Inbound, Outbound, RelayLimits, pass, pipe};
 use crate::gate::Gate;
-use crate::proxy::carry::{Begun, HeldBack, Most, late, length, pump};
+use crate::proxy::carry::{Begun, HeldBack, Most, give_back_refused, late, length, pump};
 use crate::proxy::discovery::expect;
 use crate::proxy::{Allowed, Exchange, Proxy, forwardable};
 use crate::record::Record;
@@ -32,12 +32,7 @@ impl Proxy {
         first: Bytes,
     ) -> Result<Response<Body>, Refusal> {
         let (begin, response) = oneshot::channel();
-        let permit = allowed.permit;
-        let limits = RelayLimits {
-            expires: allowed.asked + permit.remaining(),
-            guard: allowed.guard,
-            idle: self.upstream.config().idle_timeout,
-        };
+        let (permit, limits) = allowed.split(&self.upstream);
         let carrier = Carrier {
             gate: self.gate.clone(),
             upstream: Arc::clone(&self.upstream),
@@ -147,10 +142,7 @@ impl Carrier {
             () = late(lease, self.upstream.config().head_timeout) => return Err(UpstreamError::Silent.into()),
         };
         self.record.upstream(answer.status());
-        if answer.status() == StatusCode::UNAUTHORIZED {
-            // The body is not repeated; the next fetch gets another token.
-            drop(self.gate.replace_token(self.permit.authorization(), token).await);
-        }
+        give_back_refused(&answer, &self.gate, &self.permit, token).await;
         if is_redirect(answer.status()) {
             return Err(UpstreamError::Renamed.into());
         }
