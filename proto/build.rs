@@ -14,6 +14,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=proto");
     let files = ["proto/gitdoor/v1/runs.proto", "proto/gitdoor/v1/gate.proto"];
     let descriptors = protox::compile(files, ["proto"])?;
-    tonic_prost_build::configure().build_transport(false).skip_debug(SECRET).compile_fds(descriptors)?;
+    tonic_prost_build::configure()
+        .build_transport(false)
+        .boxed(".gitdoor.v1.Permit.run")
+        .skip_debug(SECRET)
+        .compile_fds(descriptors)?;
     Ok(())
 }

@@ -63,6 +63,8 @@ impl<S: Store, F: Forge> Gate<S, F> {
         let live = self.admit(&bearer, now).await?;
         match intent {
             Intent::Verify => Ok(permit::verified(live.run(), now)),
+            Intent::Describe => Ok(permit::described(live.run(), now)),
+            Intent::Api => self.api(&live, now).await,
             Intent::Fetch(repository) => self.fetch(&live, repository, now).await,
             Intent::Discovery { repository, redirected } => {
                 self.discovery(&live, Name { asked: repository, redirected }, now).await
@@ -92,6 +94,12 @@ impl<S: Store, F: Forge> Gate<S, F> {
         let minted = self.forge.read_token(&read_scope(live), now).await;
         let minted = minted.map_err(|error| forge_denial(&error, Some(&repository)))?;
         Ok(permit::forward(live.run(), &Purpose::Fetch(repository.clone()), &minted, &repository, now))
+    }
+
+    async fn api(&self, live: &Live, now: SystemTime) -> Result<v1::Permit, Denial> {
+        let minted = self.forge.read_token(&read_scope(live), now).await;
+        let minted = minted.map_err(|error| forge_denial(&error, None))?;
+        Ok(permit::api(live.run(), &minted, now))
     }
 
     async fn discovery(&self, live: &Live, name: Name, now: SystemTime) -> Result<v1::Permit, Denial> {

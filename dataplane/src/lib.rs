@@ -4,6 +4,7 @@
 
 pub mod admin;
 pub mod answer;
+pub mod api;
 pub mod body;
 pub mod config;
 pub mod credential;

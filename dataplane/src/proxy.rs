@@ -199,6 +199,6 @@ impl Exchange {
 fn forwardable(permit: &Permit) -> Result<(&RepositoryName, &Token), Refusal> {
     match permit.grant() {
         Grant::Forward { repository, token, .. } => Ok((repository, token)),
-        Grant::Verified => Err(GateError::Unreadable.into()),
+        Grant::Verified | Grant::Described(_) | Grant::Api { .. } => Err(GateError::Unreadable.into()),
     }
 }

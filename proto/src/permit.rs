@@ -46,6 +46,13 @@ pub struct Permit {
 pub enum Grant {
     /// The bearer is good; nothing can be forwarded with this.
     Verified,
+    /// What the run may do, for its own sandbox; nothing can be forwarded with this.
+    Described(Box<v1::Run>),
+    /// Read the forge's API with this token.
+    Api {
+        /// What to forward with.
+        token: Token,
+    },
     /// Forward to this repository with this token.
     Forward {
         /// The repository's present name.
@@ -81,10 +88,13 @@ impl Permit {
     }
 
     fn from_message(message: v1::Permit) -> Result<Self, Incomplete> {
-        let v1::Permit { authorization, token, repository, remaining, lease, bind } = message;
-        let grant = match token {
-            None => Grant::Verified,
-            Some(token) => Grant::Forward {
+        let v1::Permit { authorization, token, repository, remaining, lease, bind, run } = message;
+        let grant = match (token, run) {
+            (None, None) => Grant::Verified,
+            (None, Some(run)) => Grant::Described(run),
+            (Some(_), Some(_)) => return Err(Incomplete),
+            (Some(token), None) if repository.is_empty() => Grant::Api { token: Token::try_from(token)? },
+            (Some(token), None) => Grant::Forward {
                 repository: RepositoryName::parse(&repository).map_err(|_invalid| Incomplete)?,
                 token: Token::try_from(token)?,
                 lease: lease.map(duration).transpose()?,
@@ -143,6 +153,7 @@ mod tests {
             remaining: Some(second),
             lease: None,
             bind: false,
+            run: None,
         }
     }
 
@@ -159,11 +170,20 @@ mod tests {
     }
 
     #[test]
+    fn a_permit_grants_by_what_it_carries() {
+        let api = v1::Permit { repository: String::new(), ..permit() };
+        assert!(matches!(read(api).unwrap().unwrap().grant(), Grant::Api { .. }));
+        let described = v1::Permit { token: None, run: Some(Box::default()), ..permit() };
+        assert!(matches!(read(described).unwrap().unwrap().grant(), Grant::Described(_)));
+    }
+
+    #[test]
     fn an_incomplete_answer_is_never_a_permit() {
         let empty = v1::AuthorizeResponse { verdict: None };
         assert_eq!(Permit::from_answer(empty).unwrap_err(), Incomplete);
-        let broken: [fn(&mut v1::Permit); 4] = [
-            |p| p.repository = String::new(),
+        let broken: [fn(&mut v1::Permit); 5] = [
+            |p| p.repository = "o".into(),
+            |p| p.run = Some(Box::default()),
             |p| p.remaining = None,
             |p| p.token.as_mut().unwrap().value = "a b".into(),
             |p| p.remaining = Some(prost_types::Duration { seconds: -1, nanos: 0 }),

@@ -13,6 +13,16 @@ pub(super) fn verified(run: &Run, now: SystemTime) -> v1::Permit {
     v1::Permit { remaining: duration(run.remaining(now)), ..Default::default() }
 }
 
+/// What the run may do; nothing can be forwarded with this.
+pub(super) fn described(run: &Run, now: SystemTime) -> v1::Permit {
+    v1::Permit { run: Some(Box::new(run.to_message(now))), ..verified(run, now) }
+}
+
+/// Read the API with a token. Such a permit has no authorization: nothing is asked about it later.
+pub(super) fn api(run: &Run, minted: &Minted, now: SystemTime) -> v1::Permit {
+    v1::Permit { token: Some(token(minted, now)), ..verified(run, now) }
+}
+
 /// Forward to a repository with a token.
 pub(super) fn forward(
     run: &Run,
@@ -28,6 +38,7 @@ pub(super) fn forward(
         remaining: duration(run.remaining(now)),
         lease: None,
         bind: false,
+        run: None,
     }
 }
 

@@ -24,6 +24,10 @@ pub struct Question {
 pub enum Intent {
     /// Know whether the bearer is good.
     Verify,
+    /// Know what the run may do.
+    Describe,
+    /// Read the forge's API.
+    Api,
     /// Fetch from a repository.
     Fetch(RepositoryName),
     /// Discover for a push to a repository.
@@ -50,6 +54,8 @@ impl Intent {
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Verify => "verify",
+            Self::Describe => "describe",
+            Self::Api => "api_read",
             Self::Fetch(_) => "fetch",
             Self::Discovery { .. } => "push_discovery",
             Self::Probe(_) => "probe",
@@ -61,7 +67,7 @@ impl Intent {
     #[must_use]
     pub fn repository(&self) -> Option<&RepositoryName> {
         match self {
-            Self::Verify => None,
+            Self::Verify | Self::Describe | Self::Api => None,
             Self::Fetch(repository)
             | Self::Discovery { repository, .. }
             | Self::Probe(repository)
@@ -73,7 +79,12 @@ impl Intent {
     #[must_use]
     pub fn refs(&self) -> usize {
         match self {
-            Self::Verify | Self::Fetch(_) | Self::Discovery { .. } | Self::Probe(_) => 0,
+            Self::Verify
+            | Self::Describe
+            | Self::Api
+            | Self::Fetch(_)
+            | Self::Discovery { .. }
+            | Self::Probe(_) => 0,
             Self::Push { commands, .. } => commands.len(),
         }
     }
@@ -102,6 +113,8 @@ impl TryFrom<v1::authorize_request::Intent> for Intent {
         let name = |text: &str| RepositoryName::parse(text).map_err(Invalid::Repository);
         Ok(match message {
             Message::Verify(v1::Verify {}) => Self::Verify,
+            Message::Describe(v1::DescribeRun {}) => Self::Describe,
+            Message::ApiRead(v1::ApiRead {}) => Self::Api,
             Message::Fetch(v1::Fetch { repository }) => Self::Fetch(name(&repository)?),
             Message::PushDiscovery(v1::PushDiscovery { repository, redirected }) => {
                 Self::Discovery { repository: name(&repository)?, redirected }

@@ -1,0 +1,1 @@
+//! What a GraphQL request may ask.
