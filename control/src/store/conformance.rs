@@ -122,7 +122,7 @@ async fn a_run_reads_as_it_was_registered<S: Store>(store: S, _: std::path::Path
     run.terms.options.max_refs = std::num::NonZeroU32::new(u32::MAX);
     run.terms.options.workflows = false;
     run.terms.options.read_repositories = vec![RepositoryName::parse("acme/web").unwrap()];
-    run.terms.options.api_rate = 0.1;
+    run.terms.options.api_rate = 1.0 / 11.0;
     run.binding = Some(Binding { repository_id: u64::MAX, ..binding(start()) });
     store.register(&run).await.unwrap();
     assert_eq!(store.run(&run.id).await.unwrap(), Some(run.clone()));
