@@ -12,6 +12,9 @@ use crate::client::Endpoint;
 
 /// Shortest and longest budget that control gives, in seconds.
 const BUDGET_SECONDS: std::ops::RangeInclusive<u64> = 1..=24 * 60 * 60;
+/// Most API requests at once, and a second, that control gives.
+const API_BURST: u32 = 100_000;
+const API_RATE: f64 = 10_000.0;
 
 const ABOUT: &str = "\
 The operator's command line of gitdoor, the git door for sandboxed runs.
@@ -214,12 +217,12 @@ pub(crate) struct Register {
     #[arg(value_parser = RepositoryName::parse, value_delimiter = ',', hide_env_values = true)]
     pub(crate) read_repositories: Vec<RepositoryName>,
 
-    /// API requests that the run may make at once before it has to wait; without it, 200
+    /// API requests that the run may make at once before it has to wait, 1 to 100000; without it, 200
     #[arg(long, value_name = "N", env = "GITDOOR_API_BURST", hide_env_values = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(API_BURST)))]
     pub(crate) api_burst: Option<u32>,
 
-    /// API requests a second that the run regains; without it, 2
+    /// API requests a second that the run regains, above 0 and at most 10000; without it, 2
     #[arg(long, value_name = "N", env = "GITDOOR_API_RATE", hide_env_values = true)]
     #[arg(value_parser = rate)]
     pub(crate) api_rate: Option<f64>,
@@ -234,7 +237,7 @@ enum InvalidValue {
     Budget,
     #[error("a timeout is more than 0s")]
     Timeout,
-    #[error("a rate is a number above 0")]
+    #[error("a rate is a number above 0 and at most 10000")]
     Rate,
 }
 
@@ -251,7 +254,7 @@ fn timeout(text: &str) -> Result<Duration, InvalidValue> {
 
 fn rate(text: &str) -> Result<f64, InvalidValue> {
     match text.parse::<f64>() {
-        Ok(rate) if rate.is_finite() && rate > 0.0 => Ok(rate),
+        Ok(rate) if rate > 0.0 && rate <= API_RATE => Ok(rate),
         Ok(_) | Err(_) => Err(InvalidValue::Rate),
     }
 }
@@ -335,7 +338,10 @@ mod tests {
             "gitdoor run register --run-id r1 --identity write --max-refs 0",
             "gitdoor run register --run-id r1 --identity write --api-rate=-1",
             "gitdoor run register --run-id r1 --identity write --api-rate NaN",
+            "gitdoor run register --run-id r1 --identity write --api-rate inf",
+            "gitdoor run register --run-id r1 --identity write --api-rate 10001",
             "gitdoor run register --run-id r1 --identity write --api-burst 0",
+            "gitdoor run register --run-id r1 --identity write --api-burst 100001",
             "gitdoor run list --control nowhere",
             "gitdoor run list --control unix:",
             "gitdoor run list --timeout 0s",

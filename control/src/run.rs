@@ -202,6 +202,9 @@ pub enum Invalid {
     /// Too many of them, or one twice.
     #[error("options.read_repositories: at most 500, each once")]
     ReadRepositories,
+    /// A bucket larger than any.
+    #[error("options.api_burst: 1 to 100000, or 0 for the default")]
+    ApiBurst,
     /// A rate that no bucket has.
     #[error("options.api_rate: a number above 0 and at most 10000, or 0 for the default")]
     ApiRate,

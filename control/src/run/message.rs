@@ -14,6 +14,8 @@ const DEFAULT_BUDGET: Duration = Duration::from_mins(45);
 const MAX_BUDGET: Duration = Duration::from_hours(24);
 /// Size of the API bucket when a registration names none.
 const DEFAULT_API_BURST: NonZeroU32 = NonZeroU32::new(200).unwrap();
+/// More than any forge serves one client in an hour.
+const MAX_API_BURST: u32 = 100_000;
 /// What the API bucket regains in a second when a registration names nothing.
 const DEFAULT_API_RATE: f64 = 2.0;
 /// More a second than any forge serves one client.
@@ -111,7 +113,7 @@ impl TryFrom<v1::RunOptions> for Options {
             max_refs: NonZeroU32::new(max_refs),
             workflows: !no_workflows,
             read_repositories: repositories_from(&read_repositories)?,
-            api_burst: NonZeroU32::new(api_burst).unwrap_or(DEFAULT_API_BURST),
+            api_burst: burst_from(api_burst)?,
             api_rate: rate_from(api_rate)?,
         })
     }
@@ -125,6 +127,14 @@ fn repositories_from(texts: &[String]) -> Result<Vec<RepositoryName>, Invalid> {
         return Err(Invalid::ReadRepositories);
     }
     Ok(names)
+}
+
+fn burst_from(burst: u32) -> Result<NonZeroU32, Invalid> {
+    match NonZeroU32::new(burst) {
+        None => Ok(DEFAULT_API_BURST),
+        Some(burst) if burst.get() <= MAX_API_BURST => Ok(burst),
+        Some(_) => Err(Invalid::ApiBurst),
+    }
 }
 
 fn rate_from(rate: f64) -> Result<f64, Invalid> {
@@ -165,7 +175,7 @@ impl From<Binding> for v1::Binding {
 }
 
 impl Run {
-    /// The run as anyone but its sandbox may see it, at a time.
+    /// The run as it may be shown, to its own sandbox too, at a time: without anything of its bearer.
     #[must_use]
     pub fn to_message(&self, now: SystemTime) -> v1::Run {
         v1::Run {
@@ -247,8 +257,13 @@ mod tests {
                 |m| m.options.as_mut().unwrap().read_repositories = vec!["a/b".into(), "A/B".into()],
                 Invalid::ReadRepositories,
             ),
+            (|m| m.options.as_mut().unwrap().api_burst = 100_001, Invalid::ApiBurst),
+            (|m| m.options.as_mut().unwrap().api_burst = u32::MAX, Invalid::ApiBurst),
+            (|m| m.options.as_mut().unwrap().api_rate = 10_000.1, Invalid::ApiRate),
+            (|m| m.options.as_mut().unwrap().api_rate = f64::MAX, Invalid::ApiRate),
             (|m| m.options.as_mut().unwrap().api_rate = f64::NAN, Invalid::ApiRate),
             (|m| m.options.as_mut().unwrap().api_rate = -1.0, Invalid::ApiRate),
+            (|m| m.options.as_mut().unwrap().api_rate = -5e-324, Invalid::ApiRate),
             (|m| m.options.as_mut().unwrap().api_rate = f64::INFINITY, Invalid::ApiRate),
         ];
         for (spoil, why) in table {
