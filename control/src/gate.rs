@@ -1,5 +1,6 @@
 //! The gate: what a data plane asks, decided. Bearer, limits, policy, mint, facts, ledger, permit: in this order.
 
+mod buckets;
 mod denial;
 mod permit;
 mod place;
@@ -15,12 +16,14 @@ use std::time::{Duration, SystemTime};
 
 use gitdoor_proto::{Bearer, Denial, Reason, RepositoryName, v1};
 
+use self::buckets::Buckets;
 use self::place::Name;
 use self::question::{Intent, Question};
 use self::window::Window;
 use crate::forge::{Forge, Minted, ReadScope, Target};
 use crate::lease::Leases;
 use crate::policy::bearer::{self, Live};
+use crate::run::Options;
 use crate::store::Store;
 use crate::ticket::Purpose;
 
@@ -42,13 +45,22 @@ pub struct Gate<S, F> {
     discoveries: Window,
     /// Refused pushes that are written to the ledger: a hostile run must not fill the store.
     refusals: Window,
+    /// API requests: all runs of an installation share the forge's own limit.
+    api_requests: Buckets,
 }
 
 impl<S: Store, F: Forge> Gate<S, F> {
     /// A gate.
     #[must_use]
     pub fn new(store: Arc<S>, forge: Arc<F>, leases: Arc<Leases>) -> Self {
-        Self { store, forge, leases, discoveries: Window::new(DISCOVERIES), refusals: Window::new(REFUSALS) }
+        Self {
+            store,
+            forge,
+            leases,
+            discoveries: Window::new(DISCOVERIES),
+            refusals: Window::new(REFUSALS),
+            api_requests: Buckets::default(),
+        }
     }
 
     /// The leases that it grants.
@@ -97,6 +109,7 @@ impl<S: Store, F: Forge> Gate<S, F> {
     }
 
     async fn api(&self, live: &Live, now: SystemTime) -> Result<v1::Permit, Denial> {
+        self.api_requests.take(live.run(), now).map_err(|wait| api_limit(&live.run().terms.options, wait))?;
         let minted = self.forge.read_token(&read_scope(live), now).await;
         let minted = minted.map_err(|error| forge_denial(&error, None))?;
         Ok(permit::api(live.run(), &minted, now))
@@ -137,6 +150,7 @@ impl<S: Store, F: Forge> Gate<S, F> {
     pub fn tidy(&self) {
         self.discoveries.tidy();
         self.refusals.tidy();
+        self.api_requests.tidy();
     }
 }
 
@@ -150,4 +164,15 @@ fn read_scope(live: &Live) -> ReadScope {
 fn discovery_limit(wait: Duration) -> Denial {
     let words = format!("a run that is bound to no repository may start {DISCOVERIES} pushes a minute; wait");
     Denial::new(Reason::DiscoveryLimit, words).retry_after(wait)
+}
+
+fn api_limit(options: &Options, wait: Duration) -> Denial {
+    let Options { api_burst, api_rate, .. } = options;
+    let words = format!(
+        "this run's API requests are spent: it may make {api_burst} at once and {api_rate} a second; wait, ask for \
+         more in one request (per_page=100, one GraphQL query), or work from the clone"
+    );
+    // A client is told whole seconds, and whoever comes back early is refused again.
+    let wait = Duration::from_secs(wait.as_secs() + u64::from(wait.subsec_nanos() > 0));
+    Denial::new(Reason::ApiLimit, words).retry_after(wait)
 }

@@ -1,5 +1,7 @@
 //! What the gate promises, against a real store and a forge of a few repositories in memory.
 
+mod api;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -51,13 +53,17 @@ impl Door {
     }
 
     async fn run(&self, identity: v1::Identity, options: v1::RunOptions) -> Bearer {
+        self.run_of("r", identity, options).await
+    }
+
+    async fn run_of(&self, id: &str, identity: v1::Identity, options: v1::RunOptions) -> Bearer {
         let message = v1::RegisterRunRequest {
-            run_id: "r".into(),
+            run_id: id.into(),
             identity: identity.into(),
             options: Some(options),
             ..Default::default()
         };
-        let bearer = Bearer::generate(RunId::parse("r").unwrap()).unwrap();
+        let bearer = Bearer::generate(RunId::parse(id).unwrap()).unwrap();
         let run = Run::new(Registration::try_from(message).unwrap(), bearer.hash(), None, start());
         assert!(matches!(self.store.register(&run).await.unwrap(), Registered::Created(_)));
         bearer

@@ -172,6 +172,16 @@ async fn a_run_is_registered_shown_rotated_and_revoked() {
 }
 
 #[tokio::test]
+async fn a_run_is_described_to_its_sandbox_as_it_is_shown_to_its_owner() {
+    let mut control = Control::start().await;
+    let bearer = control.register("r", "acme/api").await.unwrap();
+    let mut session = control.session().await;
+    let describe = v1::authorize_request::Intent::Describe(v1::DescribeRun {});
+    let described = session.permit(&bearer, describe).await.run;
+    assert_eq!(described.map(|run| *run), control.run("r").await.run);
+}
+
+#[tokio::test]
 async fn a_repository_that_cannot_be_confirmed_registers_nothing() {
     let mut control = Control::start().await;
     let unknown = control.register("r", "acme/none").await.unwrap_err();
