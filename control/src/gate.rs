@@ -103,16 +103,23 @@ impl<S: Store, F: Forge> Gate<S, F> {
     }
 
     async fn fetch(&self, live: &Live, repository: RepositoryName, now: SystemTime) -> Result<v1::Permit, Denial> {
-        let minted = self.forge.read_token(&read_scope(live), now).await;
-        let minted = minted.map_err(|error| forge_denial(&error, Some(&repository)))?;
+        let minted = self.read_token(live, now).await?;
         Ok(permit::forward(live.run(), &Purpose::Fetch(repository.clone()), &minted, &repository, now))
     }
 
     async fn api(&self, live: &Live, now: SystemTime) -> Result<v1::Permit, Denial> {
         self.api_requests.take(live.run(), now).map_err(|wait| api_limit(&live.run().terms.options, wait))?;
-        let minted = self.forge.read_token(&read_scope(live), now).await;
-        let minted = minted.map_err(|error| forge_denial(&error, None))?;
+        let minted = self.read_token(live, now).await?;
         Ok(permit::api(live.run(), &minted, now))
+    }
+
+    /// The read token of the run's scope, whatever the request names: the forge knows what may be read with it.
+    async fn read_token(&self, live: &Live, now: SystemTime) -> Result<Minted, Denial> {
+        let scope = match live.run().terms.options.read_repositories.as_slice() {
+            [] => ReadScope::All,
+            names => ReadScope::Repositories(names.to_vec()),
+        };
+        self.forge.read_token(&scope, now).await.map_err(|error| denial::read_denial(&error))
     }
 
     async fn discovery(&self, live: &Live, name: Name, now: SystemTime) -> Result<v1::Permit, Denial> {
@@ -151,13 +158,6 @@ impl<S: Store, F: Forge> Gate<S, F> {
         self.discoveries.tidy();
         self.refusals.tidy();
         self.api_requests.tidy();
-    }
-}
-
-fn read_scope(live: &Live) -> ReadScope {
-    match live.run().terms.options.read_repositories.as_slice() {
-        [] => ReadScope::All,
-        names => ReadScope::Repositories(names.to_vec()),
     }
 }
 

@@ -40,6 +40,18 @@ pub fn forge_denial(error: &MintError, repository: Option<&RepositoryName>) -> D
     }
 }
 
+/// Why there is no read token. It is for the repositories of the run, so an unknown one is among these.
+#[must_use]
+pub(super) fn read_denial(error: &MintError) -> Denial {
+    let denial = forge_denial(error, None);
+    if *error != MintError::RepositoryUnknown {
+        return denial;
+    }
+    let words = "not every repository that this run was registered to read is one of this installation of the GitHub \
+                 App; the run's owner registers it with others";
+    Denial { message: words.to_owned(), ..denial }
+}
+
 /// The id or the default branch of a repository cannot be read, or is another's.
 #[must_use]
 pub fn unreadable(repository: &RepositoryName, error: Option<&MintError>) -> Denial {

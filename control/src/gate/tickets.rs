@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use gitdoor_proto::reason::printable;
 use gitdoor_proto::{Denial, Reason, v1};
 
-use super::{Gate, forge_denial, permit, place, push, read_scope, store_denial, unreadable};
+use super::{Gate, forge_denial, permit, place, push, store_denial, unreadable};
 use crate::forge::{Forge, MintError, Minted, Target};
 use crate::lease::LEASE;
 use crate::metrics;
@@ -130,7 +130,7 @@ impl<S: Store, F: Forge> Gate<S, F> {
         let workflows = live.run().terms.options.workflows;
         let denied = |error: MintError| forge_denial(&error, None);
         let repository = match purpose {
-            Purpose::Fetch(_) => return self.forge.read_token(&read_scope(live), now).await.map_err(denied),
+            Purpose::Fetch(_) => return self.read_token(live, now).await,
             Purpose::Discovery(repository) | Purpose::Probe(repository) => repository,
             // The body of a push is sent once.
             Purpose::Push(_) => return Err(rejected()),

@@ -56,6 +56,19 @@ async fn an_api_request_of_a_narrowed_run_gets_a_token_for_what_it_may_read() {
     assert_eq!(door.forge.asked(), ["read-[acme/web]"]);
 }
 
+#[tokio::test]
+async fn a_repository_that_a_run_cannot_read_is_told_of_whatever_was_asked_for() {
+    let door = Door::new();
+    let bearer = door.run(v1::Identity::Read, narrow("acme/gone")).await;
+    door.forge.fail(Some(MintError::RepositoryUnknown));
+    for intent in [api(), fetch("acme/api")] {
+        let denial = door.ask(&bearer, intent).await.unwrap_err();
+        assert_eq!(denial.reason, Reason::RepositoryUnknown);
+        assert!(denial.message.contains("this run was registered to read"), "{}", denial.message);
+        assert!(!denial.message.contains("acme/api"), "{}", denial.message);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_budget_is_spent_and_refills() {
     let door = Door::new();
