@@ -117,6 +117,20 @@ async fn another_repository_is_refused_by_name_and_by_id() {
 }
 
 #[tokio::test]
+async fn a_read_token_that_lacks_one_of_its_repositories_is_refused() {
+    let stand_in = StandIn::start().await;
+    let github = stand_in.github();
+    let scope = only(&["acme/web", "acme/api"]);
+    stand_in.spoil(|a| {
+        a["repositories"].as_array_mut().unwrap().pop();
+    });
+    assert_eq!(github.read_token(&scope, now()).await.unwrap_err(), MintError::Untrusted(Repositories));
+    assert_eq!(stand_in.lines()[1..], ["DELETE /installation/token"]);
+    stand_in.spoil(|a| a["repositories"].as_array_mut().unwrap().reverse());
+    github.read_token(&scope, now()).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_repository_of_another_owner_is_unknown_and_its_namesake_is_not_used() {
     let other: fn(&mut Value) = |a| a["repositories"][0]["full_name"] = "other/api".into();
     is_refused_and_revoked(&Ask::Named, other, MintError::RepositoryUnknown, "owner").await;
