@@ -40,3 +40,20 @@ fn every_metric_is_explained_with_its_type_and_labels_and_no_other() {
     }
     assert_eq!(document.matches("\n| `gitdoor_").count(), explained, "a row without a metric");
 }
+
+#[test]
+fn every_question_is_a_label_that_is_explained() {
+    let document = include_str!("../../docs/metrics.md");
+    let (_, paragraph) = document.split_once("\n`question` is one of ").unwrap();
+    let (paragraph, _) = paragraph.split_once("\n\n").unwrap();
+    let intents = include_str!("../../control/src/gate/question.rs").lines().filter_map(|line| {
+        let (_, name) = line.trim_start().strip_prefix("Self::")?.split_once(" => \"")?;
+        name.strip_suffix("\",")
+    });
+    let others = include_str!("../../control/src/service/gate.rs").split("metrics::question(\"").skip(1);
+    let questions: Vec<_> = intents.chain(others.filter_map(|rest| rest.split('"').next())).collect();
+    for question in &questions {
+        assert!(paragraph.contains(&format!("`{question}`")), "docs/metrics.md: {question}");
+    }
+    assert!(questions.contains(&"api_read") && questions.contains(&"bind"), "{questions:?}");
+}
