@@ -431,7 +431,12 @@ impl<'a> Costs<'a> {
         for request in world.github.requests() {
             let kind = match request.route {
                 Route::Mint => "mints",
-                Route::RevokeToken | Route::Repository | Route::Other => "api",
+                Route::RevokeToken
+                | Route::Repository
+                | Route::Rest
+                | Route::Graphql
+                | Route::Storage
+                | Route::Other => "api",
                 Route::FetchDiscovery | Route::PushDiscovery | Route::UploadPack | Route::ReceivePack => "upstream",
             };
             *counts.entry(kind.to_owned()).or_default() += 1;

@@ -42,6 +42,7 @@ impl Ground {
     }
 
     async fn api(&self, request: Request) -> Response {
+        let request = request.header("User-Agent", "standin-tests");
         Door::tls(self.github.api_address(), &self.ca()).send(request).await
     }
 

@@ -1,21 +1,28 @@
 //! A small GitHub on loopback, for tests: an App that proves itself by JWT, installation tokens that are enforced on
 //! every request, and `git http-backend` behind them.
 //!
-//! It runs on a runtime of its own, so a test that blocks does not stop it. Two TLS servers, like github.com and
-//! api.github.com. It can be told to go wrong ([`Github::when`]), and it keeps every request.
+//! It runs on a runtime of its own, so a test that blocks does not stop it. Three TLS servers, like github.com,
+//! api.github.com and the hosts that GitHub stores downloads on. It can be told to go wrong ([`Github::when`]), and it
+//! keeps every request.
 
 mod answer;
 mod api;
 mod app;
 mod backend;
 mod fault;
+mod furnished;
+mod graphql;
 mod mint;
+mod objects;
 mod record;
 mod repositories;
 mod route;
+mod secrets;
 mod seed;
 mod server;
+mod shape;
 mod smart;
+mod storage;
 mod tokens;
 
 use std::collections::BTreeMap;
@@ -28,6 +35,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -37,8 +45,9 @@ use crate::authority::Authority;
 use crate::clock;
 
 pub use answer::Canned;
-pub use app::{APP_ID, INSTALLATION_ID};
+pub use app::{APP_ID, BOT, INSTALLATION_ID};
 pub use fault::{Edit, Fault, Rest, When};
+pub use furnished::ASSET;
 pub use record::{BodyEnd, Request};
 pub use route::{Host, Route};
 pub use seed::Seed;
@@ -63,6 +72,9 @@ pub(crate) struct State {
     app: app::App,
     repositories: Mutex<repositories::Repositories>,
     tokens: tokens::Tokens,
+    secrets: secrets::Secrets,
+    storage: storage::Storage,
+    limits: api::Limits,
     faults: fault::Faults,
     requests: Arc<record::Requests>,
     backends: Arc<AtomicUsize>,
@@ -78,6 +90,7 @@ pub(crate) struct State {
 pub(crate) struct Urls {
     pub(crate) git: String,
     pub(crate) api: String,
+    pub(crate) storage: String,
 }
 
 impl State {
@@ -109,6 +122,9 @@ impl Github {
             app,
             repositories: Mutex::default(),
             tokens: tokens::Tokens::default(),
+            secrets: secrets::Secrets::default(),
+            storage: storage::Storage::default(),
+            limits: api::Limits::default(),
             faults: fault::Faults::default(),
             requests: Arc::default(),
             backends: Arc::default(),
@@ -121,7 +137,7 @@ impl Github {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
         let tls = authority.localhost().server();
-        let ports = [Host::Git, Host::Api].map(|host| {
+        let ports = [Host::Git, Host::Api, Host::Storage].map(|host| {
             let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
             listener.set_nonblocking(true).expect("a listener");
             let port = listener.local_addr().expect("its address").port();
@@ -130,8 +146,8 @@ impl Github {
             runtime.spawn(server::listen(Arc::clone(&state), host, listener, Arc::clone(&tls)));
             port
         });
-        let [git, api] = ports.map(|port| format!("https://localhost:{port}"));
-        state.urls.set(Urls { git, api }).expect("the first time");
+        let [git, api, storage] = ports.map(|port| format!("https://localhost:{port}"));
+        state.urls.set(Urls { git, api, storage }).expect("the first time");
         Self { state, runtime: Some(runtime), folder }
     }
 
@@ -145,6 +161,11 @@ impl Github {
         self.state.urls().api
     }
 
+    /// What stands for the hosts that downloads come from, `*.blob.core.windows.net` and the like.
+    pub fn storage_url(&self) -> String {
+        self.state.urls().storage
+    }
+
     /// The address of what stands for `github.com`.
     pub fn address(&self) -> SocketAddr {
         address(&self.url())
@@ -153,6 +174,11 @@ impl Github {
     /// The address of what stands for `api.github.com`.
     pub fn api_address(&self) -> SocketAddr {
         address(&self.api_url())
+    }
+
+    /// The address of what stands for the hosts that downloads come from.
+    pub fn storage_address(&self) -> SocketAddr {
+        address(&self.storage_url())
     }
 
     /// The certificate that its clients trust: a PEM file.
@@ -253,6 +279,30 @@ impl Github {
     }
 }
 
+/// Its API.
+impl Github {
+    /// Every secret that went into an answer, whatever it opens: clone tokens, tokens and signatures in URLs.
+    pub fn returned_secrets(&self) -> Vec<String> {
+        self.state.secrets.all()
+    }
+
+    /// Lets a furnished repository's run have one more artifact, of so many bytes, which are made as they are sent.
+    pub fn add_artifact(&self, name: &str, run: u64, artifact: &str, bytes: u64) -> u64 {
+        let mut id = 0;
+        self.state.repositories.lock().unwrap().change(name, |repository| {
+            id = 1000 + repository.furnishing.list("artifacts").len() as u64;
+            let facts = json!({ "artifact_id": id, "artifact": artifact, "run_id": run, "made": bytes });
+            repository.furnishing = repository.furnishing.with("artifacts", facts);
+        });
+        id
+    }
+
+    /// Lets `core`, `search`, `code_search` or `graphql` be asked so often in a window.
+    pub fn set_rate_limit(&self, resource: &str, requests: u64) {
+        self.state.limits.set(resource, requests);
+    }
+}
+
 /// Its App and tokens.
 impl Github {
     /// Suspends the installation, or ends that.
@@ -327,6 +377,16 @@ impl Github {
     /// How many `git http-backend` run just now.
     pub fn running_backends(&self) -> usize {
         self.state.backends.load(Ordering::SeqCst)
+    }
+
+    /// Every request to the host that downloads come from.
+    pub fn downloads(&self) -> Vec<Request> {
+        self.requests_for(Route::Storage)
+    }
+
+    /// The token that a request carried, if it was good.
+    pub fn token_of(&self, request: &Request) -> Option<Token> {
+        self.tokens().into_iter().nth(request.token?)
     }
 
     /// The next request of this kind is to go wrong.

@@ -26,6 +26,10 @@ impl Canned {
         Self { status, headers: Vec::new(), body: Bytes::new() }
     }
 
+    pub(crate) fn bytes(status: u16, body: Bytes) -> Self {
+        Self { body, ..Self::status(status) }
+    }
+
     /// With a header.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));

@@ -13,6 +13,9 @@ pub const APP_ID: &str = "424242";
 /// The id of its one installation.
 pub const INSTALLATION_ID: &str = "7070";
 
+/// The name of the account that the App acts as.
+pub const BOT: &str = "acme-door[bot]";
+
 /// How far a clock may be ahead, in seconds.
 const LEEWAY: i64 = 60;
 /// Longest life of a JWT, in seconds.
@@ -38,7 +41,7 @@ impl App {
         let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048).expect("an RSA key pair");
         let public = DecodingKey::from_rsa_pem(key.public_key_pem().as_bytes()).expect("its public half");
         let granted = ["contents", "workflows"].map(|name| (name.to_owned(), "write".to_owned()));
-        let readable = ["pull_requests", "issues", "actions", "checks", "metadata"];
+        let readable = ["pull_requests", "issues", "actions", "checks", "statuses", "metadata"];
         let readable = readable.map(|name| (name.to_owned(), "read".to_owned()));
         let permissions = granted.into_iter().chain(readable).collect();
         let installation = Mutex::new(Installation { suspended: false, permissions });

@@ -93,6 +93,7 @@ pub struct When<'a> {
 struct Plan {
     route: Route,
     repository: Option<String>,
+    path: Option<String>,
     skip: usize,
     times: usize,
     delay: Duration,
@@ -101,13 +102,27 @@ struct Plan {
 
 impl<'a> When<'a> {
     pub(crate) fn new(github: &'a Github, route: Route) -> Self {
-        let plan = Plan { route, repository: None, skip: 0, times: 1, delay: Duration::ZERO, fault: Fault::None };
+        let plan = Plan {
+            route,
+            repository: None,
+            path: None,
+            skip: 0,
+            times: 1,
+            delay: Duration::ZERO,
+            fault: Fault::None,
+        };
         Self { github, plan }
     }
 
     /// Only requests whose path names this repository.
     pub fn repository(mut self, name: &str) -> Self {
         self.plan.repository = Some(name.to_ascii_lowercase());
+        self
+    }
+
+    /// Only requests for this path, as it is sent: `/repos/acme/api/issues`.
+    pub fn path(mut self, path: &str) -> Self {
+        self.plan.path = Some(path.to_owned());
         self
     }
 
@@ -152,11 +167,14 @@ pub(crate) struct Faults(Mutex<Vec<Plan>>);
 
 impl Faults {
     /// What goes wrong with this request, and how long to wait before that. The first plan that fits is used up.
-    pub(crate) fn take(&self, route: Route, repository: Option<&str>) -> (Duration, Fault) {
+    pub(crate) fn take(&self, route: Route, repository: Option<&str>, path: &str) -> (Duration, Fault) {
         let mut plans = self.0.lock().unwrap();
         let repository = repository.map(str::to_ascii_lowercase);
         let fits = |plan: &&mut Plan| {
-            plan.route == route && (plan.repository.is_none() || plan.repository == repository) && plan.times > 0
+            plan.route == route
+                && (plan.repository.is_none() || plan.repository == repository)
+                && plan.path.as_deref().is_none_or(|wanted| wanted == path)
+                && plan.times > 0
         };
         let Some(plan) = plans.iter_mut().find(fits) else { return (Duration::ZERO, Fault::None) };
         if plan.skip > 0 {

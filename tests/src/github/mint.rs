@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 use super::State;
 use super::answer::{Body, json, message};
+use super::api::views;
 use super::app::INSTALLATION_ID;
+use super::furnished::Ground;
 use super::record;
 use super::tokens::{Permissions, Token, covers};
 use crate::clock;
@@ -100,8 +102,8 @@ fn describe(state: &State, token: &Token) -> Value {
     });
     if let Some(ids) = &token.repositories {
         let table = state.repositories.lock().unwrap();
-        let list = ids.iter().filter_map(|id| table.by_id(*id)).map(|repository| repository.to_json(&state.urls()));
-        answer["repositories"] = list.collect();
+        let grounds = ids.iter().filter_map(|id| table.by_id(*id)).map(|repository| Ground::new(state, repository));
+        answer["repositories"] = grounds.map(|ground| views::repository(&ground, None)).collect();
     }
     answer
 }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::header::{HOST, HeaderMap};
+use serde_json::Value;
 
 use super::answer;
 use super::route::{Host, Route};
@@ -68,6 +69,11 @@ impl Request {
     /// A header's value, if it is there and text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// The body, if it is JSON: a GraphQL document and its variables.
+    pub fn json(&self) -> Option<Value> {
+        serde_json::from_slice(&self.body).ok()
     }
 
     /// True for a body of one bare flush.

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use serde_json::{Value, json};
-
-use super::Urls;
+use super::furnished::Furnishing;
 
 /// One repository.
 #[derive(Debug, Clone)]
@@ -19,28 +18,8 @@ pub(crate) struct Repository {
     pub(crate) installed: bool,
     /// The bare repository.
     pub(crate) folder: PathBuf,
-}
-
-impl Repository {
-    /// As the API shows it.
-    pub(crate) fn to_json(&self, urls: &Urls) -> Value {
-        let Self { id, name: full_name, default_branch, private, .. } = self;
-        let (owner, name) = full_name.split_once('/').expect("owner/name");
-        json!({
-            "id": id,
-            "node_id": format!("R_kgDO{id}"),
-            "name": name,
-            "full_name": full_name,
-            "private": private,
-            "owner": { "login": owner, "id": 1, "type": "Organization", "url": format!("{}/users/{owner}", urls.api) },
-            "html_url": format!("{}/{full_name}", urls.git),
-            "url": format!("{}/repos/{full_name}", urls.api),
-            "clone_url": format!("{}/{full_name}.git", urls.git),
-            "default_branch": default_branch,
-            "temp_clone_token": "",
-            "visibility": if *private { "private" } else { "public" },
-        })
-    }
+    /// What it has besides its objects.
+    pub(crate) furnishing: Arc<Furnishing>,
 }
 
 /// How a name was found.
@@ -81,6 +60,11 @@ impl Repositories {
         }
         let id = self.former.get(&name.to_ascii_lowercase())?;
         self.by_id(*id).cloned().map(Found::Moved)
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> &[Repository] {
+        &self.list
     }
 
     /// By id.

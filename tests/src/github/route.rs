@@ -2,13 +2,15 @@
 
 use hyper::Method;
 
-/// Which of the two servers a request came to: the one like github.com, or the one like api.github.com.
+/// Which of the servers a request came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Host {
-    /// Repositories over git's protocol.
+    /// Like github.com: repositories over git's protocol.
     Git,
-    /// The REST API.
+    /// Like api.github.com: REST and GraphQL.
     Api,
+    /// Like the hosts that logs, artifacts, assets and archives are downloaded from.
+    Storage,
 }
 
 /// The kinds of requests, as faults and assertions name them.
@@ -20,6 +22,12 @@ pub enum Route {
     RevokeToken,
     /// `GET /repos/{owner}/{name}` or `/repositories/{id}`.
     Repository,
+    /// Anything else of the API but GraphQL.
+    Rest,
+    /// `POST /graphql`.
+    Graphql,
+    /// Anything of the storage host.
+    Storage,
     /// `GET .../info/refs?service=git-upload-pack`.
     FetchDiscovery,
     /// `GET .../info/refs?service=git-receive-pack`.
@@ -28,7 +36,7 @@ pub enum Route {
     UploadPack,
     /// `POST .../git-receive-pack`.
     ReceivePack,
-    /// Anything else.
+    /// Anything else of the git host.
     Other,
 }
 
@@ -39,10 +47,12 @@ pub(crate) enum Target {
     Mint(String),
     /// The end of the token that is sent along.
     RevokeToken,
-    /// A repository of the API by `owner/name`.
-    Named(String),
-    /// A repository of the API by its id.
-    Numbered(u64),
+    /// Anything of the REST API, with `owner/name` where the path begins with one.
+    Rest(Option<String>),
+    /// A GraphQL document.
+    Graphql,
+    /// A blob of the storage host.
+    Blob,
     /// A repository over git: `owner/name`, and the rest of the path with its slash.
     Git(String, String),
     /// Nothing that is known here.
@@ -54,6 +64,7 @@ pub(crate) fn route(host: Host, method: &Method, path: &str, query: Option<&str>
     match host {
         Host::Git => git_route(method, path, query.unwrap_or_default()),
         Host::Api => api_route(method, path),
+        Host::Storage => (Route::Storage, Target::Blob),
     }
 }
 
@@ -62,12 +73,11 @@ fn api_route(method: &Method, path: &str) -> (Route, Target) {
     match (method.as_str(), segments.as_slice()) {
         ("POST", ["app", "installations", id, "access_tokens"]) => (Route::Mint, Target::Mint((*id).to_owned())),
         ("DELETE", ["installation", "token"]) => (Route::RevokeToken, Target::RevokeToken),
-        ("GET", ["repos", owner, name]) => (Route::Repository, Target::Named(format!("{owner}/{name}"))),
-        ("GET", ["repositories", id]) => match id.parse() {
-            Ok(id) => (Route::Repository, Target::Numbered(id)),
-            Err(_) => (Route::Other, Target::Unknown),
-        },
-        _ => (Route::Other, Target::Unknown),
+        ("POST", ["graphql"]) => (Route::Graphql, Target::Graphql),
+        ("GET", ["repositories", _]) => (Route::Repository, Target::Rest(None)),
+        ("GET", ["repos", owner, name]) => (Route::Repository, Target::Rest(Some(format!("{owner}/{name}")))),
+        (_, ["repos", owner, name, ..]) => (Route::Rest, Target::Rest(Some(format!("{owner}/{name}")))),
+        _ => (Route::Rest, Target::Rest(None)),
     }
 }
 

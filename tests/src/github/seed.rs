@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::Github;
+use super::furnished::Furnishing;
 use super::repositories::Repository;
 
 /// A repository to be.
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Seed<'a> {
     github: &'a Github,
     name: String,
@@ -18,6 +20,7 @@ pub struct Seed<'a> {
     commits: usize,
     files: Vec<(String, Vec<u8>)>,
     sha256: bool,
+    furnished: bool,
     private: bool,
     installed: bool,
 }
@@ -32,6 +35,7 @@ impl<'a> Seed<'a> {
             commits: 3,
             files: Vec::new(),
             sha256: false,
+            furnished: false,
             private: true,
             installed: true,
         }
@@ -79,6 +83,13 @@ impl<'a> Seed<'a> {
         self
     }
 
+    /// With all that the API shows of a repository in use: pull requests 41 to 43, 249 issues, runs 77 and 78, releases
+    /// v0.9.0 and v1.0.0. Both the refs and the facts are the same every time.
+    pub fn furnished(mut self) -> Self {
+        self.furnished = true;
+        self
+    }
+
     /// Public.
     pub fn public(mut self) -> Self {
         self.private = false;
@@ -100,6 +111,7 @@ impl<'a> Seed<'a> {
         if self.commits > 0 {
             self.fill(&folder);
         }
+        let furnishing = if self.furnished { Furnishing::of(&folder) } else { Furnishing::bare() };
         table.add(Repository {
             id,
             name: self.name,
@@ -107,6 +119,7 @@ impl<'a> Seed<'a> {
             private: self.private,
             installed: self.installed,
             folder,
+            furnishing,
         });
         id
     }
@@ -156,6 +169,9 @@ impl<'a> Seed<'a> {
             let reset = format!("reset refs/heads/{branch}\nfrom refs/heads/{}\n\n", self.branch);
             stream.extend_from_slice(reset.as_bytes());
         }
+        if self.furnished {
+            stream.extend_from_slice(FURNISHED.replace("{branch}", &self.branch).as_bytes());
+        }
         stream.extend_from_slice(b"done\n");
         stream
     }
@@ -187,6 +203,9 @@ pub(crate) const NEUTRAL: [(&str, &str); 4] = [
 pub(crate) fn search_path() -> PathBuf {
     std::env::var("PATH").unwrap_or_else(|_unset| "/usr/local/bin:/usr/bin:/bin".to_owned()).into()
 }
+
+/// What a furnished repository has on top: two branches, two tags, the heads of three pull requests.
+const FURNISHED: &str = include_str!("data/furnished.import");
 
 /// Everything that git can offer is offered, so that a door has something to take away. Large files of tests are random:
 /// to compress them takes long and helps nothing.

@@ -1,4 +1,4 @@
-//! The two listeners, and the walk of a request: record it, let it go wrong or answer it.
+//! The listeners, and the walk of a request: record it, let it go wrong or answer it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,11 +17,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::State;
 use super::answer::{Body, Canned, text};
-use super::fault::{Ending, Fault, Rest, edit, gzip, progress, spoil};
+use super::fault::{self, Ending, Fault, Rest, edit, progress, spoil};
 use super::record::{self, Record};
 use super::route::{Host, Target, route};
 use super::smart::{self, Asked};
-use super::{api, mint};
+use super::{api, mint, storage};
 
 /// The connection ends here, without an answer.
 #[derive(Debug, thiserror::Error)]
@@ -72,10 +72,13 @@ async fn serve(
     let record = state.requests.open((host, wire.number), kind, &request);
     let (head, incoming) = request.into_parts();
     let mut body = Some(record::Body::new(incoming, record.clone()));
-    let (delay, fault) = state.faults.take(kind, target.repository());
+    let (delay, fault) = state.faults.take(kind, target.repository(), head.uri.path());
     tokio::time::sleep(delay).await;
 
-    let walk = Walk { state: &state, kind, target: &target, head: &head, record: &record };
+    let asks_gzip = api::takes_gzip(&head);
+    // What a fault is to change must be plain.
+    let gzip = asks_gzip && !matches!(fault, Fault::Edit(_) | Fault::Gzip);
+    let walk = Walk { state: &state, kind, target: &target, head: &head, record: &record, gzip };
     let response = match fault {
         Fault::None => walk.answer(&mut body).await,
         Fault::Silent => {
@@ -96,8 +99,11 @@ async fn serve(
         Fault::Cut(bytes) => spoil(walk.answer(&mut body).await, bytes, Ending::Cut),
         Fault::Stall(bytes) => spoil(walk.answer(&mut body).await, bytes, Ending::Stall),
         Fault::Progress(text) => progress(walk.answer(&mut body).await, &text),
-        Fault::Gzip => gzip(walk.answer(&mut body).await).await,
-        Fault::Edit(change) => edit(walk.answer(&mut body).await, &change).await,
+        Fault::Gzip => fault::gzip(walk.answer(&mut body).await).await,
+        Fault::Edit(change) => {
+            let edited = edit(walk.answer(&mut body).await, &change).await;
+            if asks_gzip && host == Host::Api { fault::gzip(edited).await } else { edited }
+        }
     };
     drain(&mut body).await;
     record.note(|request| request.status = Some(response.status().as_u16()));
@@ -111,20 +117,29 @@ struct Walk<'a> {
     target: &'a Target,
     head: &'a hyper::http::request::Parts,
     record: &'a Record,
+    /// Whether the API may answer in gzip.
+    gzip: bool,
 }
 
 impl Walk<'_> {
     async fn answer(&self, body: &mut Option<record::Body>) -> Response<Body> {
-        let Self { state, kind, target, head, record } = *self;
+        let Self { state, kind, target, head, record, gzip } = *self;
+        if matches!(target, Target::Mint(_) | Target::RevokeToken | Target::Rest(_) | Target::Graphql)
+            && let Err(refusal) = api::precondition(head)
+        {
+            return api::Reply::from(refusal).to_response(gzip);
+        }
         let authorization = head.headers.get("authorization").and_then(|value| value.to_str().ok());
         match (target, &mut *body) {
             (Target::Mint(installation), Some(body)) => mint::mint(state, installation, authorization, body).await,
-            (Target::RevokeToken, _) => api::revoke(state, authorization, record),
-            (Target::Named(name), _) => api::named(state, name, authorization, record),
-            (Target::Numbered(id), _) => api::numbered(state, *id, authorization, record),
+            (Target::RevokeToken, _) => api::revoke(state, head, record),
+            (Target::Rest(_) | Target::Graphql, _) => {
+                api::serve(state, target, head, body, record).await.to_response(gzip)
+            }
             (Target::Git(name, rest), _) => {
                 smart::serve(state, Asked { route: kind, name, rest, head }, body, record).await
             }
+            (Target::Blob, _) => storage::serve(state, head),
             (Target::Mint(_) | Target::Unknown, _) => text(404, "Not Found"),
         }
     }
@@ -134,8 +149,10 @@ impl Target {
     /// `owner/name`, where the path has it.
     fn repository(&self) -> Option<&str> {
         match self {
-            Self::Named(name) | Self::Git(name, _) => Some(name),
-            Self::Mint(_) | Self::RevokeToken | Self::Numbered(_) | Self::Unknown => None,
+            Self::Rest(Some(name)) | Self::Git(name, _) => Some(name),
+            Self::Mint(_) | Self::RevokeToken | Self::Rest(None) | Self::Graphql | Self::Blob | Self::Unknown => {
+                None
+            }
         }
     }
 }
@@ -166,15 +183,19 @@ fn early(canned: &Canned, rest: Rest, body: Option<record::Body>, wire: &Wire) -
 
 /// Adds what GitHub adds to every answer, some of it nothing that a sandbox should see.
 fn dress(host: Host, mut response: Response<Body>) -> Response<Body> {
-    let headers = response.headers_mut();
-    headers.insert("x-github-request-id", HeaderValue::from_static("D00D:0001:5EED:CAFE:00000000"));
-    headers.append("set-cookie", HeaderValue::from_static("_gh_sess=standin; path=/; secure; HttpOnly"));
-    match host {
-        Host::Git => headers.insert("server", HeaderValue::from_static("GitHub-Babel/3.0")),
-        Host::Api => {
-            headers.insert("x-oauth-scopes", HeaderValue::from_static(""));
-            headers.insert("server", HeaderValue::from_static("github.com"))
-        }
+    let server = match host {
+        Host::Git => "GitHub-Babel/3.0",
+        Host::Api => "github.com",
+        Host::Storage => "Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0",
     };
+    let headers = response.headers_mut();
+    headers.insert("server", HeaderValue::from_static(server));
+    if host != Host::Storage {
+        headers.insert("x-github-request-id", HeaderValue::from_static("D00D:0001:5EED:CAFE:00000000"));
+        headers.append("set-cookie", HeaderValue::from_static("_gh_sess=standin; path=/; secure; HttpOnly"));
+    }
+    if host == Host::Api {
+        headers.entry("x-oauth-scopes").or_insert(HeaderValue::from_static(""));
+    }
     response
 }

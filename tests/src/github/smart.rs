@@ -45,6 +45,9 @@ pub(crate) async fn serve(
         Route::Mint
         | Route::RevokeToken
         | Route::Repository
+        | Route::Rest
+        | Route::Graphql
+        | Route::Storage
         | Route::FetchDiscovery
         | Route::UploadPack
         | Route::Other => "read",
