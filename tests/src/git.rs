@@ -4,16 +4,13 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::process::Command;
-
+use crate::client::Client;
 use crate::github::search_path;
 
-/// How long a git command may take.
-const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) use crate::client::kill_group;
+pub use crate::client::{Output, Transcript};
 
 /// The file in a client's home that holds its credential, and may.
 pub const CREDENTIAL_FILE: &str = "credential";
@@ -49,49 +46,30 @@ fn version(program: &Path) -> Option<String> {
     text.strip_prefix("git version ").map(|version| version.trim().to_owned())
 }
 
-/// What was printed by all clients of a test, for the search for secrets.
-pub type Transcript = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
-
 /// A git client: a program, a home, a folder to work in.
 #[derive(Clone)]
 pub struct Git {
     program: PathBuf,
     home: PathBuf,
-    folder: PathBuf,
     base: String,
-    environment: Vec<(String, String)>,
-    limit: Duration,
-    transcript: Transcript,
+    client: Client,
 }
 
 impl Git {
     /// A client with a home of its own in `home`, whose credential helper knows `secret`. `base` is the server's URL,
     /// `authority` the certificate it is trusted by.
     pub fn new(home: &Path, base: &str, authority: &Path, secret: &str, transcript: Transcript) -> Self {
-        fs::create_dir_all(home.join("work")).expect("a home");
+        let client = Client::new(home.join("work"), transcript);
         fs::write(home.join(CREDENTIAL_FILE), secret).expect("a file");
         let helper = home.join("credential-helper");
         fs::write(&helper, CREDENTIAL_HELPER).expect("a helper");
         fs::set_permissions(&helper, fs::Permissions::from_mode(0o755)).expect("a helper that runs");
-        let config = CONFIG.replace("HELPER", &helper.display().to_string());
-        fs::write(home.join("gitconfig"), config).expect("a file");
-        let file = |name: &str| home.join(name).display().to_string();
-        let environment = [
-            ("HOME", home.display().to_string()),
-            ("GIT_CONFIG_GLOBAL", file("gitconfig")),
-            ("GIT_CONFIG_SYSTEM", "/dev/null".to_owned()),
-            ("GIT_SSL_CAINFO", authority.display().to_string()),
-            ("GIT_TERMINAL_PROMPT", "0".to_owned()),
-            ("LC_ALL", "C".to_owned()),
-        ];
+        let helper = format!("[credential]\n\thelper = \"{}\"\n", helper.display());
         Self {
             program: all().remove(0).program,
             home: home.to_owned(),
-            folder: home.join("work"),
             base: base.to_owned(),
-            environment: environment.map(|(name, value)| (name.to_owned(), value)).into(),
-            limit: LIMIT,
-            transcript,
+            client: settle(client, home, &helper, authority),
         }
     }
 
@@ -102,10 +80,8 @@ impl Git {
     }
 
     /// With an environment variable.
-    pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
-        self.environment.retain(|(known, _)| known != name);
-        self.environment.push((name.to_owned(), value.into()));
-        self
+    pub fn env(self, name: &str, value: impl Into<String>) -> Self {
+        Self { client: self.client.env(name, value), ..self }
     }
 
     /// Without its credential helper.
@@ -117,19 +93,18 @@ impl Git {
     }
 
     /// With more or less time for a command than 30 seconds.
-    pub fn limit(mut self, limit: Duration) -> Self {
-        self.limit = limit;
-        self
+    pub fn limit(self, limit: Duration) -> Self {
+        Self { client: self.client.limit(limit), ..self }
     }
 
     /// In another folder, below the one it works in.
     pub fn at(&self, folder: &str) -> Self {
-        Self { folder: self.folder.join(folder), ..self.clone() }
+        Self { client: self.client.at(folder), ..self.clone() }
     }
 
     /// The folder it works in.
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.client.folder()
     }
 
     /// Its home.
@@ -139,7 +114,7 @@ impl Git {
 
     /// The environment of its commands.
     pub fn environment(&self) -> &[(String, String)] {
-        &self.environment
+        self.client.environment()
     }
 
     /// A repository's URL: `https://localhost:PORT/owner/name.git`.
@@ -160,29 +135,7 @@ impl Git {
 
     /// Runs another program in the same environment.
     pub async fn run_program<A: AsRef<OsStr>>(&self, program: &Path, arguments: &[A]) -> Output {
-        let shown: Vec<_> = arguments.iter().map(|argument| argument.as_ref().to_string_lossy()).collect();
-        let shown = format!("{} {}", program.display(), shown.join(" "));
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(&self.folder).env_clear().env("PATH", search_path());
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // In a group of its own, so that its remote helpers end with it.
-        let child = command.process_group(0).kill_on_drop(true).spawn().expect("a program");
-        let group = child.id();
-        let Ok(output) = tokio::time::timeout(self.limit, child.wait_with_output()).await else {
-            group.into_iter().for_each(kill_group);
-            panic!("`{shown}` did not end within {:?}", self.limit);
-        };
-        let output = output.expect("its output");
-        let mut printed = output.stdout.clone();
-        printed.extend_from_slice(&output.stderr);
-        self.transcript.lock().unwrap().push((shown.clone(), printed));
-        Output {
-            command: shown,
-            code: output.status.code(),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        self.client.run(program, arguments, b"").await
     }
 
     /// Clones a repository, which must work, into a folder of its name.
@@ -193,7 +146,7 @@ impl Git {
 
     /// Writes a file and commits it; returns the commit's id.
     pub async fn commit(&self, path: &str, bytes: impl AsRef<[u8]>) -> String {
-        let file = self.folder.join(path);
+        let file = self.folder().join(path);
         fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
         fs::write(file, bytes).expect("a file");
         self.run(&["add", path]).await.ok();
@@ -207,79 +160,30 @@ impl Git {
     }
 }
 
-/// Kills a process and all that it started. Debian's `sh` takes no `--` before the group.
-pub(crate) fn kill_group(group: u32) {
-    let kill = format!("kill -KILL -{group} 2>/dev/null");
-    let _may_be_gone = std::process::Command::new("sh").args(["-c", &kill]).status();
+/// Gives git settings of its own, `more` among them, and the certificates that it trusts.
+pub(crate) fn settle(client: Client, home: &Path, more: &str, authority: &Path) -> Client {
+    let config = home.join("gitconfig");
+    fs::write(&config, format!("{CONFIG}{more}")).expect("a file");
+    client
+        .env("HOME", home.display().to_string())
+        .env("GIT_CONFIG_GLOBAL", config.display().to_string())
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .env("GIT_SSL_CAINFO", authority.display().to_string())
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("LC_ALL", "C")
 }
 
-/// What a command did.
-#[derive(Debug, Clone)]
-pub struct Output {
-    /// The command.
-    pub command: String,
-    /// Its exit status; nothing if a signal ended it.
-    pub code: Option<i32>,
-    /// Its standard output.
-    pub stdout: String,
-    /// Its standard error.
-    pub stderr: String,
-}
-
-impl Output {
-    /// Asserts that it succeeded.
-    #[track_caller]
-    pub fn ok(self) -> Self {
-        self.code_is(0)
-    }
-
-    /// Asserts its exit status.
-    #[track_caller]
-    pub fn code_is(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "{self}");
-        self
-    }
-
-    /// Asserts that it printed this somewhere.
-    #[track_caller]
-    pub fn says(self, words: &str) -> Self {
-        assert!(self.text().contains(words), "not said: {words:?}\n{self}");
-        self
-    }
-
-    /// Asserts that it did not print this.
-    #[track_caller]
-    pub fn does_not_say(self, words: &str) -> Self {
-        assert!(!self.text().contains(words), "said: {words:?}\n{self}");
-        self
-    }
-
-    /// Standard output, then standard error.
-    pub fn text(&self) -> String {
-        format!("{}{}", self.stdout, self.stderr)
-    }
-}
-
-impl std::fmt::Display for Output {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { command, code, stdout, stderr } = self;
-        write!(f, "`{command}` ended with {code:?}\n--- stdout\n{stdout}\n--- stderr\n{stderr}")
-    }
-}
-
-/// As little as git needs to commit and to log in; nothing that runs in the background.
-const CONFIG: &str = r#"[user]
+/// As little as git needs to commit; nothing that runs in the background.
+const CONFIG: &str = r"[user]
 	name = Agent
 	email = agent@sandbox.test
 [init]
 	defaultBranch = main
-[credential]
-	helper = "HELPER"
 [gc]
 	auto = 0
 [maintenance]
 	auto = false
-"#;
+";
 
 /// Prints the credential, and writes down that it was asked to erase it.
 const CREDENTIAL_HELPER: &str = r#"#!/bin/sh

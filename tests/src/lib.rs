@@ -14,6 +14,7 @@
 )]
 
 pub mod authority;
+mod client;
 mod clock;
 pub mod demo;
 pub mod git;
