@@ -11,6 +11,7 @@ mod drain;
 mod early;
 mod fetch;
 mod framing;
+mod gh_harness;
 mod harness;
 mod hygiene;
 mod memory;

@@ -40,10 +40,15 @@ impl Authority {
 
     /// A certificate for `localhost` and `127.0.0.1`.
     pub fn localhost(&self) -> Leaf {
+        self.leaf(&["localhost", "127.0.0.1"])
+    }
+
+    /// A certificate for these names and addresses.
+    pub fn leaf(&self, names: &[&str]) -> Leaf {
         let key = KeyPair::generate().expect("a key pair");
-        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let mut params = CertificateParams::new(names).expect("two names");
-        params.distinguished_name.push(DnType::CommonName, "localhost");
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).expect("names and addresses");
+        params.distinguished_name.push(DnType::CommonName, "server of a test");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
         Leaf { certificate: certificate.pem(), key: key.serialize_pem() }
     }

@@ -1,5 +1,6 @@
 //! What the end-to-end tests and the demo are made of: a stand-in GitHub, the `World` that starts every part as a
-//! process of its own, stock git in an environment that knows nothing but its bearer, and raw HTTP for the rest.
+//! process of its own, stock git and stock gh in an environment that knows nothing but its bearer, a proxy that sees
+//! whom else they ask, and raw HTTP for the rest.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -17,10 +18,12 @@ pub mod authority;
 mod client;
 mod clock;
 pub mod demo;
+pub mod gh;
 pub mod git;
 pub mod github;
 pub mod h2;
 pub mod pkt;
 pub mod raw;
+pub mod recorder;
 pub mod wait;
 pub mod world;

@@ -1,6 +1,7 @@
 //! Everything at once: a control, data planes and a stand-in GitHub on ports of their own, each part of gitdoor a
 //! process. Ending a world asserts that all ended well and that no secret is where it must not be.
 
+mod clients;
 mod events;
 mod flags;
 mod process;
@@ -11,15 +12,17 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::authority::Authority;
-use crate::git::{Git, Transcript};
+use crate::gh::DOOR;
+use crate::git::Transcript;
 use crate::github::Github;
 use crate::raw::{Door, Request};
+use crate::recorder::Recorder;
 
 use flags::{control_flags, dataplane_flags, merge, url_of};
 use process::Part;
@@ -88,6 +91,7 @@ pub struct World {
     pub github: Github,
     folder: TempDir,
     authority: Authority,
+    recorder: Recorder,
     plain: bool,
     control: Process,
     dataplanes: Vec<Process>,
@@ -122,8 +126,10 @@ impl World {
             fs::create_dir(folder.path().join(part)).expect("a folder");
         }
         let authority = Authority::new("gitdoor test");
-        let leaf = authority.localhost();
-        let files = [("ca.pem", authority.pem()), ("cert.pem", &leaf.certificate), ("key.pem", &leaf.key)];
+        let recorder = Recorder::start(DOOR).await;
+        let leaf = authority.leaf(&["localhost", "127.0.0.1", DOOR]);
+        let trusted = [authority.pem(), recorder.authority()].concat();
+        let files = [("ca.pem", &trusted), ("cert.pem", &leaf.certificate), ("key.pem", &leaf.key)];
         for (name, text) in files {
             fs::write(folder.path().join("dataplane").join(name), text).expect("a file");
         }
@@ -147,17 +153,21 @@ impl World {
             dataplane.pin("--listen", "listen");
             dataplanes.push(dataplane);
         }
-        Self {
+        let world = Self {
             github,
             folder,
             authority,
+            recorder,
             plain: builder.plain,
             control,
             dataplanes,
             clients: AtomicUsize::new(0),
             transcript: Transcript::default(),
             bearers: Mutex::default(),
-        }
+        };
+        // One that listens on a Unix socket has no address that a name could lead to.
+        world.tcp_address(0).into_iter().for_each(|address| world.recorder.lead_to(address));
+        world
     }
 
     /// Ends everything with SIGTERM and asserts that it ended well: status 0 for each part, no git left at the
@@ -193,7 +203,11 @@ impl World {
 
     /// Where a data plane listens.
     pub fn address(&self, number: usize) -> SocketAddr {
-        self.dataplanes[number].address("listen").parse().expect("an address")
+        self.tcp_address(number).expect("a data plane that listens on a port")
+    }
+
+    fn tcp_address(&self, number: usize) -> Option<SocketAddr> {
+        self.dataplanes.get(number)?.address("listen").parse().ok()
     }
 
     /// The URL that clients of a data plane know.
@@ -214,7 +228,7 @@ impl World {
         door.keeping(self.transcript.clone())
     }
 
-    /// The certificate that the data planes' clients trust: a PEM file.
+    /// The certificates that clients trust, of the data planes and of the recorder: a PEM file.
     pub fn ca_file(&self) -> PathBuf {
         self.folder.path().join("dataplane/ca.pem")
     }
@@ -258,21 +272,6 @@ impl World {
     }
 }
 
-/// Its clients.
-impl World {
-    /// A git client of the first data plane that holds a run's bearer and nothing else, with a home of its own.
-    pub fn git(&self, run: &Run) -> Git {
-        self.git_at(0, &run.bearer)
-    }
-
-    /// A git client of any data plane with any password.
-    pub fn git_at(&self, number: usize, password: &str) -> Git {
-        let client = self.clients.fetch_add(1, Ordering::SeqCst);
-        let home = self.folder.path().join("clients").join(client.to_string());
-        Git::new(&home, &self.url(number), &self.ca_file(), password, self.transcript.clone())
-    }
-}
-
 impl Drop for World {
     #[expect(clippy::print_stderr, reason = "a test that failed says what the parts said")]
     fn drop(&mut self) {
@@ -284,6 +283,9 @@ impl Drop for World {
                     "upstream: {method} {path}?{} {status:?}, {body_len} bytes, {body_end:?}",
                     query.unwrap_or_default()
                 );
+            }
+            for crate::recorder::Request { host, method, target, .. } in self.recorder.requests() {
+                eprintln!("elsewhere: {method} {host}{target}");
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::Process;
+use crate::gh::DOOR;
 use crate::github::{APP_ID, Github, INSTALLATION_ID};
 
 /// Control's flags.
@@ -28,7 +29,7 @@ pub(super) fn dataplane_flags(github: &Github, folder: &Path, control: &Process,
     let mut flags = vec![
         "--listen=127.0.0.1:0".to_owned(),
         "--admin-listen=127.0.0.1:0".to_owned(),
-        "--public-host=localhost".to_owned(),
+        format!("--public-host=localhost,{DOOR}"),
         format!("--control={gate}"),
         format!("--github-url={}", github.url()),
         format!("--github-api-url={}", github.api_url()),

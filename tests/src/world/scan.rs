@@ -1,5 +1,6 @@
 //! The search for secrets where none may be: raw, base64 at any alignment, percent-encoded.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,10 +8,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 use super::World;
+use crate::gh::HOSTS_FILE;
 use crate::git::CREDENTIAL_FILE;
 
 /// Characters of a secret that are searched for: enough to be no accident, few enough to find a cut one.
 const NEEDLE: usize = 32;
+/// The kind of secret that a sandbox may have.
+const BEARER: &str = "bearer";
 /// Files above this size are packs of test data.
 const LARGEST: u64 = 8 << 20;
 
@@ -51,7 +55,8 @@ fn inner(encoded: &str, shift: usize) -> String {
 
 impl World {
     /// Asserts that no line of a part, no metric, no answer to a client and no file holds a bearer's secret, an
-    /// installation token, a JWT or the App's key. The clients' own credential files are left out.
+    /// installation token, a JWT or the App's key. The clients' own credential files are left out. What a client sent
+    /// to somebody else may hold its bearer, and nothing of the forge.
     pub async fn scan_secrets(&self) {
         let secrets = self.secrets();
         for (part, text) in self.metrics().await {
@@ -71,6 +76,11 @@ impl World {
         for (command, printed) in self.transcript.lock().unwrap().iter() {
             assert_clean(&secrets, command, &String::from_utf8_lossy(printed));
         }
+        let forges: Vec<Secret> = secrets.iter().filter(|secret| secret.kind != BEARER).cloned().collect();
+        for request in self.recorder.requests() {
+            assert_clean(&forges, &format!("request to {}", request.host), &format!("{request:?}"));
+            assert_clean(&forges, "its body", &String::from_utf8_lossy(&request.body));
+        }
         for path in files(self.path()) {
             let text = fs::read(&path).unwrap_or_default();
             assert_clean(&secrets, &path.display().to_string(), &String::from_utf8_lossy(&text));
@@ -80,7 +90,7 @@ impl World {
     fn secrets(&self) -> Vec<Secret> {
         let mut secrets = self.token_secrets();
         let bearers = self.bearers.lock().unwrap();
-        secrets.extend(bearers.iter().map(|bearer| Secret::new("bearer", after_last_dot(bearer))));
+        secrets.extend(bearers.iter().map(|bearer| Secret::new(BEARER, after_last_dot(bearer))));
         let mints = self.github.mints();
         let jwts = mints.iter().filter_map(|mint| mint.header("authorization"));
         secrets.extend(jwts.map(|jwt| Secret::new("JWT of the App", after_last_dot(jwt))));
@@ -108,9 +118,13 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         let Ok(about) = entry.metadata() else { continue };
         if about.is_dir() {
             found.extend(files(&entry.path()));
-        } else if about.is_file() && about.len() <= LARGEST && entry.file_name() != CREDENTIAL_FILE {
+        } else if about.is_file() && about.len() <= LARGEST && !holds_credential(&entry.file_name()) {
             found.push(entry.path());
         }
     }
     found
+}
+
+fn holds_credential(name: &OsStr) -> bool {
+    name == CREDENTIAL_FILE || name == HOSTS_FILE
 }

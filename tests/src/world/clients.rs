@@ -1,0 +1,45 @@
+//! The stock clients of a world: each with a home of its own, and a run's bearer and nothing else.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use super::{Run, World};
+use crate::gh::{Credential, Gh, Sandbox, Version};
+use crate::git::Git;
+use crate::recorder::Recorder;
+
+impl World {
+    /// A git client of the first data plane that holds a run's bearer.
+    pub fn git(&self, run: &Run) -> Git {
+        self.git_at(0, &run.bearer)
+    }
+
+    /// A git client of any data plane with any password.
+    pub fn git_at(&self, number: usize, password: &str) -> Git {
+        let transcript = self.transcript.clone();
+        Git::new(&self.new_home(), &self.url(number), &self.ca_file(), password, transcript)
+    }
+
+    /// A gh that holds a run's bearer in its `hosts.yml`. It reaches the first data plane as `git.door.test`.
+    pub fn gh(&self, run: &Run, version: &Version) -> Gh {
+        self.gh_with(run, version, Credential::Hosts)
+    }
+
+    /// A gh that holds it there, or in its environment.
+    pub fn gh_with(&self, run: &Run, version: &Version, credential: Credential) -> Gh {
+        let (home, authorities, proxy) = (self.new_home(), self.ca_file(), self.recorder.url());
+        let sandbox = Sandbox { home: &home, proxy: &proxy, authorities: &authorities, bearer: &run.bearer };
+        Gh::new(version, &sandbox, credential, self.transcript.clone())
+    }
+
+    /// The proxy that every gh of this world goes through, and the git beside it.
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// A new folder below the clients'.
+    pub(crate) fn new_home(&self) -> PathBuf {
+        let client = self.clients.fetch_add(1, Ordering::SeqCst);
+        self.folder.path().join("clients").join(client.to_string())
+    }
+}
