@@ -1,8 +1,10 @@
 //! The demo's served world, as somebody at a shell has it.
 
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use gitdoor_tests::gh;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -26,13 +28,15 @@ async fn a_served_demo_gives_a_shell_what_it_needs_and_ends_with_a_signal() {
         let (name, value) = line.strip_prefix("export ").unwrap().split_once('=').unwrap();
         exports.push((name.to_owned(), value.trim_matches('\'').to_owned()));
     }
-    let git = async |folder: &str, arguments: &[&str]| {
-        let mut git = Command::new("git");
-        git.args(arguments).current_dir(home.path().join(folder)).env_clear().kill_on_drop(true);
-        git.env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", home.path()).envs(exports.clone());
-        let output = timeout(SOON, git.output()).await.unwrap().unwrap();
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    let run = async |program: &Path, folder: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(home.path().join(folder)).env_clear().kill_on_drop(true);
+        command.env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", home.path()).envs(exports.clone());
+        let output = timeout(SOON, command.output()).await.unwrap().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&said).into_owned())
     };
+    let git = async |folder: &str, arguments: &[&str]| run(Path::new("git"), folder, arguments).await;
     let (status, said) = git(".", &["clone", "--quiet", "https://github.com/acme/api"]).await;
     assert_eq!(status, Some(0), "{said}");
     let (status, said) = git("api", &["push", "origin", "HEAD:refs/heads/fix-x"]).await;
@@ -40,6 +44,16 @@ async fn a_served_demo_gives_a_shell_what_it_needs_and_ends_with_a_signal() {
     let (status, said) = git("api", &["push", "origin", ":main"]).await;
     assert_eq!(status, Some(1), "{said}");
     assert!(said.contains("refused: default branch"), "{said}");
+    let (status, said) = git(".", &["clone", "--quiet", "https://git.door.test/acme/web"]).await;
+    assert_eq!(status, Some(0), "{said}");
+    for gh in gh::versions() {
+        // The first is answered by the door, which has an id for each request, the second by the proxy before it.
+        let (_status, said) = run(&gh.program, ".", &["api", "--include", "no/such/thing"]).await;
+        assert!(said.contains("X-Request-Id: "), "{said}");
+        let (status, said) = run(&gh.program, ".", &["api", "https://api.github.com/user"]).await;
+        assert_eq!(status, Some(1), "{said}");
+        assert!(said.contains("recorder: not the door"), "{said}");
+    }
     let id = serve.id().unwrap().to_string();
     Command::new("kill").args(["-TERM", &id]).status().await.unwrap();
     let ended = timeout(SOON, serve.wait()).await.unwrap().unwrap();

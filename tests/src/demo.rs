@@ -17,6 +17,9 @@ Usage: cargo demo                A story in seconds: stock git clones, is refuse
                                      cargo demo -- --serve > door.sh &   then, once it says ready:
                                      grep ^export door.sh > exports.sh && . ./exports.sh
                                      git clone https://github.com/acme/api
+                                     gh repo view acme/api
+                                 gh works in what `gh repo clone acme/web` made, since a clone has to name the host
+                                 that gh knows. That shell reaches nothing but the door by HTTPS.
        cargo demo -- --help      This text.
 
 It starts gitdoor's control and data plane as processes of their own, and a stand-in for GitHub: a small server with

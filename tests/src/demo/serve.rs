@@ -4,6 +4,7 @@ use anyhow::Result;
 use gitdoor_proto::v1::Identity;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::gh::{DOOR, write_hosts};
 use crate::world::World;
 
 /// Prints what a shell needs, says `ready`, and stays until SIGINT or SIGTERM.
@@ -27,19 +28,31 @@ pub(super) async fn serve() -> Result<()> {
     Ok(())
 }
 
-/// What makes `https://github.com/` lead to the door, with the bearer as password there and nowhere else.
+/// What makes `https://github.com/` lead to the door, with the bearer as password there and nowhere else, and gh take
+/// the door for its host. gh knows it by a name that only the proxy can tell the address of; whatever else the shell
+/// asks for by HTTPS ends at the proxy, with a 404.
 fn exports(world: &World, bearer: &str) -> Vec<(&'static str, String)> {
     let door = world.url(0);
+    let authorities = world.ca_file().display().to_string();
+    let settings = world.new_home().join("gh");
+    write_hosts(&settings, DOOR, bearer);
     let helper =
         "!f() { test \"$1\" = get && echo username=x-access-token && echo \"password=$GITDOOR_BEARER\"; }; f";
     vec![
         ("GITDOOR_BEARER", bearer.to_owned()),
-        ("GIT_SSL_CAINFO", world.ca_file().display().to_string()),
+        ("GIT_SSL_CAINFO", authorities.clone()),
         ("GIT_TERMINAL_PROMPT", "0".to_owned()),
-        ("GIT_CONFIG_COUNT", "2".to_owned()),
+        ("GIT_CONFIG_COUNT", "3".to_owned()),
         ("GIT_CONFIG_KEY_0", format!("url.{door}/.insteadOf")),
         ("GIT_CONFIG_VALUE_0", "https://github.com/".to_owned()),
         ("GIT_CONFIG_KEY_1", format!("credential.{door}.helper")),
         ("GIT_CONFIG_VALUE_1", helper.to_owned()),
+        ("GIT_CONFIG_KEY_2", format!("credential.https://{DOOR}.helper")),
+        ("GIT_CONFIG_VALUE_2", helper.to_owned()),
+        ("GH_HOST", DOOR.to_owned()),
+        ("GH_CONFIG_DIR", settings.display().to_string()),
+        ("SSL_CERT_FILE", authorities),
+        ("HTTPS_PROXY", world.recorder().url()),
+        ("NO_PROXY", "localhost,127.0.0.1".to_owned()),
     ]
 }
