@@ -25,13 +25,10 @@ mod smart;
 mod storage;
 mod tokens;
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -75,6 +72,7 @@ pub(crate) struct State {
     secrets: secrets::Secrets,
     storage: storage::Storage,
     limits: api::Limits,
+    classic_projects: AtomicBool,
     faults: fault::Faults,
     requests: Arc<record::Requests>,
     backends: Arc<AtomicUsize>,
@@ -125,6 +123,7 @@ impl Github {
             secrets: secrets::Secrets::default(),
             storage: storage::Storage::default(),
             limits: api::Limits::default(),
+            classic_projects: AtomicBool::new(false),
             faults: fault::Faults::default(),
             requests: Arc::default(),
             backends: Arc::default(),
@@ -181,6 +180,11 @@ impl Github {
         address(&self.storage_url())
     }
 
+    /// The folder that holds all it has.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// The certificate that its clients trust: a PEM file.
     pub fn ca_file(&self) -> PathBuf {
         self.folder.path().join("ca.pem")
@@ -189,93 +193,6 @@ impl Github {
     /// The App's private key: a PEM file.
     pub fn app_key_file(&self) -> PathBuf {
         self.folder.path().join("app.pem")
-    }
-}
-
-/// Its repositories.
-impl Github {
-    /// Makes a private repository of the installation with three commits on `main`; returns its id.
-    pub fn create(&self, name: &str) -> u64 {
-        self.seed(name).create()
-    }
-
-    /// A repository that differs from that.
-    pub fn seed(&self, name: &str) -> Seed<'_> {
-        Seed::new(self, name)
-    }
-
-    /// Renames one; the old name redirects.
-    pub fn rename(&self, from: &str, to: &str) {
-        self.state.repositories.lock().unwrap().rename(from, to);
-    }
-
-    /// Deletes one.
-    pub fn delete(&self, name: &str) {
-        self.state.repositories.lock().unwrap().remove(name);
-    }
-
-    /// Takes one out of the installation, or puts it in.
-    pub fn set_installed(&self, name: &str, installed: bool) {
-        self.state.repositories.lock().unwrap().change(name, |repository| repository.installed = installed);
-    }
-
-    /// Makes another branch the default one.
-    pub fn set_default_branch(&self, name: &str, branch: &str) {
-        fs::write(self.folder(name).join("HEAD"), format!("ref: refs/heads/{branch}\n")).expect("a file");
-        let change = |repository: &mut repositories::Repository| branch.clone_into(&mut repository.default_branch);
-        self.state.repositories.lock().unwrap().change(name, change);
-    }
-
-    /// Lets the repository itself refuse a ref, as a rule on a branch does.
-    pub fn forbid_ref(&self, name: &str, reference: &str) {
-        let path = self.folder(name).join("forbidden");
-        let mut file = fs::OpenOptions::new().create(true).append(true).open(path).expect("a file");
-        writeln!(file, "{reference}").expect("to be written");
-    }
-
-    /// Holds back every push, once it was read whole and before a ref moves, until [`Github::let_pushes_go`].
-    pub fn hold_pushes(&self, name: &str) {
-        let hook = self.folder(name).join("hooks/pre-receive");
-        fs::write(&hook, "#!/bin/sh\nuntil [ -e let-go ]; do sleep 0.05; done\n").expect("a hook");
-        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("a hook that runs");
-    }
-
-    /// Lets held pushes go on.
-    pub fn let_pushes_go(&self, name: &str) {
-        fs::write(self.folder(name).join("let-go"), "").expect("a file");
-    }
-
-    /// All refs of a repository with their object ids.
-    pub fn refs(&self, name: &str) -> BTreeMap<String, String> {
-        let text = self.git(name, &["for-each-ref", "--format=%(refname) %(objectname)"]);
-        text.lines().filter_map(|line| line.split_once(' ')).map(|(r, id)| (r.to_owned(), id.to_owned())).collect()
-    }
-
-    /// The object id of one ref, by its full name.
-    pub fn ref_of(&self, name: &str, reference: &str) -> Option<String> {
-        self.refs(name).remove(reference)
-    }
-
-    /// What a git command on the bare repository prints; it must succeed.
-    #[track_caller]
-    pub fn git(&self, name: &str, arguments: &[&str]) -> String {
-        let output = seed::git(&self.folder(name)).args(arguments).output().expect("git");
-        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).expect("text")
-    }
-
-    /// The bare repository, also by a former name.
-    #[track_caller]
-    pub fn folder(&self, name: &str) -> PathBuf {
-        match self.state.repositories.lock().unwrap().find(name) {
-            Some(repositories::Found::Here(found) | repositories::Found::Moved(found)) => found.folder,
-            None => panic!("there is no repository {name}"),
-        }
-    }
-
-    /// The folder that holds all it has.
-    pub fn path(&self) -> &Path {
-        self.folder.path()
     }
 }
 
@@ -295,6 +212,11 @@ impl Github {
             repository.furnishing = repository.furnishing.with("artifacts", facts);
         });
         id
+    }
+
+    /// Lets it have classic projects, as an older GitHub had: none, but asking for them is no error.
+    pub fn set_classic_projects(&self, there: bool) {
+        self.state.classic_projects.store(there, Ordering::SeqCst);
     }
 
     /// Lets `core`, `search`, `code_search` or `graphql` be asked so often in a window.

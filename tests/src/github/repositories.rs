@@ -1,10 +1,97 @@
-//! The table of repositories: ids, names, and the names they had before.
+//! Repositories: how a test makes, changes and looks at them, and the table of their names, also former ones.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::Github;
 use super::furnished::Furnishing;
+use super::seed::{Seed, git};
+
+/// Its repositories.
+impl Github {
+    /// Makes a private repository of the installation with three commits on `main`; returns its id.
+    pub fn create(&self, name: &str) -> u64 {
+        self.seed(name).create()
+    }
+
+    /// A repository that differs from that.
+    pub fn seed(&self, name: &str) -> Seed<'_> {
+        Seed::new(self, name)
+    }
+
+    /// Renames one; the old name redirects.
+    pub fn rename(&self, from: &str, to: &str) {
+        self.state.repositories.lock().unwrap().rename(from, to);
+    }
+
+    /// Deletes one.
+    pub fn delete(&self, name: &str) {
+        self.state.repositories.lock().unwrap().remove(name);
+    }
+
+    /// Takes one out of the installation, or puts it in.
+    pub fn set_installed(&self, name: &str, installed: bool) {
+        self.state.repositories.lock().unwrap().change(name, |repository| repository.installed = installed);
+    }
+
+    /// Makes another branch the default one.
+    pub fn set_default_branch(&self, name: &str, branch: &str) {
+        fs::write(self.folder(name).join("HEAD"), format!("ref: refs/heads/{branch}\n")).expect("a file");
+        let change = |repository: &mut Repository| branch.clone_into(&mut repository.default_branch);
+        self.state.repositories.lock().unwrap().change(name, change);
+    }
+
+    /// Lets the repository itself refuse a ref, as a rule on a branch does.
+    pub fn forbid_ref(&self, name: &str, reference: &str) {
+        let path = self.folder(name).join("forbidden");
+        let mut file = fs::OpenOptions::new().create(true).append(true).open(path).expect("a file");
+        writeln!(file, "{reference}").expect("to be written");
+    }
+
+    /// Holds back every push, once it was read whole and before a ref moves, until [`Github::let_pushes_go`].
+    pub fn hold_pushes(&self, name: &str) {
+        let hook = self.folder(name).join("hooks/pre-receive");
+        fs::write(&hook, "#!/bin/sh\nuntil [ -e let-go ]; do sleep 0.05; done\n").expect("a hook");
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("a hook that runs");
+    }
+
+    /// Lets held pushes go on.
+    pub fn let_pushes_go(&self, name: &str) {
+        fs::write(self.folder(name).join("let-go"), "").expect("a file");
+    }
+
+    /// All refs of a repository with their object ids.
+    pub fn refs(&self, name: &str) -> BTreeMap<String, String> {
+        let text = self.git(name, &["for-each-ref", "--format=%(refname) %(objectname)"]);
+        text.lines().filter_map(|line| line.split_once(' ')).map(|(r, id)| (r.to_owned(), id.to_owned())).collect()
+    }
+
+    /// The object id of one ref, by its full name.
+    pub fn ref_of(&self, name: &str, reference: &str) -> Option<String> {
+        self.refs(name).remove(reference)
+    }
+
+    /// What a git command on the bare repository prints; it must succeed.
+    #[track_caller]
+    pub fn git(&self, name: &str, arguments: &[&str]) -> String {
+        let output = git(&self.folder(name)).args(arguments).output().expect("git");
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// The bare repository, also by a former name.
+    #[track_caller]
+    pub fn folder(&self, name: &str) -> PathBuf {
+        match self.state.repositories.lock().unwrap().find(name) {
+            Some(Found::Here(found) | Found::Moved(found)) => found.folder,
+            None => panic!("there is no repository {name}"),
+        }
+    }
+}
 
 /// One repository.
 #[derive(Debug, Clone)]

@@ -49,7 +49,7 @@ impl Content {
     fn piece(&self, from: u64, to: u64) -> Bytes {
         match self {
             Self::Held(bytes) => bytes.slice(position(from)..position(to)),
-            Self::Made(_) => (from..to).map(made_byte).collect(),
+            Self::Made(_) => made(from, to),
         }
     }
 }
@@ -58,11 +58,15 @@ fn position(offset: u64) -> usize {
     usize::try_from(offset).expect("an offset in memory")
 }
 
-/// The byte at an offset of what is made: no two neighbouring kilobytes are alike, and it compresses badly.
-pub(crate) fn made_byte(offset: u64) -> u8 {
-    let mixed = (offset / 8).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed.to_le_bytes()[position(offset % 8)]
+/// A stretch of what is made: no two eights of its bytes are alike, and it hardly compresses.
+fn made(from: u64, to: u64) -> Bytes {
+    let words = from / 8..to.div_ceil(8);
+    let bytes = words.flat_map(|word| {
+        let mixed = (word + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9).to_le_bytes()
+    });
+    let ahead = position(from % 8);
+    bytes.collect::<Bytes>().slice(ahead..ahead + position(to - from))
 }
 
 /// What there is, and the signatures that open it.

@@ -108,9 +108,13 @@ fn fits(item: &Value, arguments: &Map<String, Value>) -> bool {
         && by("assignee", &Value::Null)
         && by("mentioned", &Value::Null)
         && labelled(item, argument("labels").unwrap_or(&filters["labels"]))
-        && argument("query")
-            .and_then(Value::as_str)
-            .is_none_or(|query| item["name"].as_str().is_some_and(|name| name.contains(query)))
+        && (item["__typename"] != "Label" || named(item, argument("query")))
+}
+
+/// Labels may be asked for by a part of their name.
+fn named(item: &Value, query: Option<&Value>) -> bool {
+    let query = query.and_then(Value::as_str).unwrap_or_default();
+    item["name"].as_str().is_some_and(|name| name.contains(query))
 }
 
 fn labelled(item: &Value, wanted: &Value) -> bool {

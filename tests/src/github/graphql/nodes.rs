@@ -52,6 +52,7 @@ pub(crate) fn issue_or_pull(ground: &Ground, facts: &Value) -> Value {
     let comments = facts["comments"].as_array().into_iter().flatten();
     let known = json!({
         "type": if is_pull { "PullRequest" } else { "Issue" },
+        "full_id": facts["issue_id"].to_string(),
         "node_state": state,
         "node_reason": upper("state_reason"),
         "closed": facts["state"] == "closed",
@@ -129,6 +130,7 @@ fn commit(ground: &Ground, facts: &Value) -> Value {
     let contexts = checks.chain(statuses).collect::<Vec<_>>();
     let rollup = json!({ "__typename": "StatusCheckRollup", "state": "SUCCESS", "contexts": contexts });
     let known = json!({
+        "committer_node": account(&ground.urls, "octocat"),
         "short": sha.as_str().and_then(|sha| sha.get(..7)),
         "rollup": if contexts.is_empty() { Value::Null } else { rollup },
     });

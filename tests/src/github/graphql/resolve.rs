@@ -1,5 +1,7 @@
 //! Fields that are more than a look into a node: the roots, look-ups by number or tag, and the clone token.
 
+use std::sync::atomic::Ordering;
+
 use serde_json::{Value, json};
 
 use super::document::Field;
@@ -52,7 +54,13 @@ impl Execution<'_> {
             ("Repository", "label") => Ok(found(&node["labels"], "name", &text("name").into()).unwrap_or_default()),
             ("Repository", "tempCloneToken") => Ok(self.clone_token(node)),
             ("Ref", "target") => Ok(self.tip(node)),
-            ("PullRequest" | "Issue", "projectCards") => Err(("", CLASSIC.to_owned())),
+            ("PullRequest" | "Issue", "projectCards") | ("Repository", "projects") => {
+                if self.state.classic_projects.load(Ordering::SeqCst) {
+                    Ok(json!([]))
+                } else {
+                    Err(("NOT_FOUND", CLASSIC.to_owned()))
+                }
+            }
             (_, name) => Ok(node[name].clone()),
         }
     }
