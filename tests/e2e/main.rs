@@ -22,6 +22,7 @@ mod refusals;
 mod restart;
 mod revocation;
 mod standin;
+mod standin_api;
 mod streams;
 mod surface;
 mod upstream;
