@@ -139,22 +139,7 @@ impl Call<'_> {
             ["pulls", _, "comments"] => (&["pull_requests"], pulls::no_comments),
             ["check-runs", _] => (&["checks"], pulls::check_run),
             ["check-runs", _, "annotations"] => (&["checks"], actions::annotations),
-            ["actions", "workflows"] => (&["actions"], actions::workflows),
-            ["actions", "workflows", _] => (&["actions"], actions::workflow),
-            ["actions", "workflows", _, "runs"] | ["actions", "runs"] => (&["actions"], actions::runs),
-            ["actions", "runs", _] => (&["actions"], actions::run),
-            ["actions", "runs", _, "jobs"] | ["actions", "runs", _, "attempts", _, "jobs"] => {
-                (&["actions"], actions::jobs)
-            }
-            ["actions", "runs", _, "logs"] | ["actions", "runs", _, "attempts", _, "logs"] => {
-                (&["actions"], actions::logs)
-            }
-            ["actions", "runs", _, "artifacts"] | ["actions", "artifacts"] => (&["actions"], actions::artifacts),
-            ["actions", "artifacts", _] => (&["actions"], actions::artifact),
-            ["actions", "artifacts", _, "zip"] => (&["actions"], actions::artifact_zip),
-            ["actions", "jobs", _] => (&["actions"], actions::job),
-            ["actions", "jobs", _, "logs"] => (&["actions"], actions::job_log),
-            ["actions", "caches"] => (&["actions"], actions::caches),
+            ["actions", path @ ..] => (&["actions"], of_actions(path)?),
             ["releases"] => (&["contents"], releases::list),
             ["releases", "latest"] => (&["contents"], releases::latest),
             ["releases", "tags", _] => (&["contents"], releases::by_tag),
@@ -174,4 +159,23 @@ impl Call<'_> {
     pub(crate) fn wanted(&self, parameter: &str, value: &str) -> bool {
         self.asked.query.get(parameter).is_none_or(|wanted| wanted.eq_ignore_ascii_case(value))
     }
+}
+
+/// What answers a path below `actions`.
+fn of_actions(path: &[&str]) -> Option<Handler> {
+    Some(match path {
+        ["workflows"] => actions::workflows,
+        ["workflows", _] => actions::workflow,
+        ["workflows", _, "runs"] | ["runs"] => actions::runs,
+        ["runs", _] => actions::run,
+        ["runs", _, "jobs"] | ["runs", _, "attempts", _, "jobs"] => actions::jobs,
+        ["runs", _, "logs"] | ["runs", _, "attempts", _, "logs"] => actions::logs,
+        ["runs", _, "artifacts"] | ["artifacts"] => actions::artifacts,
+        ["artifacts", _] => actions::artifact,
+        ["artifacts", _, "zip"] => actions::artifact_zip,
+        ["jobs", _] => actions::job,
+        ["jobs", _, "logs"] => actions::job_log,
+        ["caches"] => actions::caches,
+        _ => return None,
+    })
 }
