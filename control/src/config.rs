@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::builder::FalseyValueParser;
 use clap::{Parser, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
@@ -96,6 +97,16 @@ pub struct Config {
     #[arg(long, env = "GITDOOR_GITHUB_INSTALLATION_ID", value_name = "ID", help_heading = "GitHub")]
     pub github_installation_id: u64,
 
+    /// Let runs read commit statuses, too: gh shows no pull request that has some without. The App must have been
+    /// granted "Commit statuses: read"
+    #[arg(
+        long,
+        env = "GITDOOR_READ_STATUSES",
+        value_parser = FalseyValueParser::new(),
+        help_heading = "GitHub"
+    )]
+    pub read_statuses: bool,
+
     /// The URL of GitHub's API; that of GitHub Enterprise Server ends in /api/v3
     #[arg(
         long,
@@ -136,6 +147,7 @@ impl Config {
             app_id: self.github_app_id.clone(),
             app_key: self.github_app_key.clone(),
             installation_id: self.github_installation_id,
+            statuses: self.read_statuses,
             connect_timeout: FORGE_CONNECT,
             overall_timeout: FORGE_OVERALL,
         }

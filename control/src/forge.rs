@@ -156,6 +156,8 @@ pub enum Permission {
     Actions,
     /// Check runs.
     Checks,
+    /// Commit statuses.
+    Statuses,
 }
 
 impl Permission {
@@ -170,6 +172,7 @@ impl Permission {
             Self::Issues => "issues",
             Self::Actions => "actions",
             Self::Checks => "checks",
+            Self::Statuses => "statuses",
         }
     }
 }

@@ -45,6 +45,8 @@ pub struct Config {
     pub app_key: PathBuf,
     /// The installation's number.
     pub installation_id: u64,
+    /// Whether read tokens read commit statuses too.
+    pub statuses: bool,
     /// Longest time for a connection, TLS included.
     pub connect_timeout: Duration,
     /// Longest time from a request's start to its answer's end.
@@ -106,6 +108,7 @@ pub struct GitHub(Arc<Installation>);
 
 struct Installation {
     id: u64,
+    statuses: bool,
     key: AppKey,
     client: Client,
     desk: Mutex<Desk>,
@@ -132,7 +135,13 @@ impl GitHub {
         let pem = Zeroizing::new(read_file(&config.app_key, ConfigError::KeyUnreadable)?);
         let key = AppKey::from_pem(&config.app_id, &pem).map_err(|_unsigned| ConfigError::KeyInvalid)?;
         let desk = Desk { cache: Cache::default(), mints: Flights::new(), readings: Flights::new() };
-        Ok(Self(Arc::new(Installation { id: config.installation_id, key, client, desk: Mutex::new(desk) })))
+        Ok(Self(Arc::new(Installation {
+            id: config.installation_id,
+            statuses: config.statuses,
+            key,
+            client,
+            desk: Mutex::new(desk),
+        })))
     }
 
     fn ask(&self, permissions: Permissions, repositories: Repositories) -> Ask {
@@ -199,7 +208,7 @@ impl Forge for GitHub {
                 Repositories::named(names.clone()).ok_or(MintError::RepositoryUnknown)?
             }
         };
-        self.token(self.ask(Permissions::Read, repositories), now).await
+        self.token(self.ask(Permissions::Read { statuses: self.0.statuses }, repositories), now).await
     }
 
     async fn write_token(&self, target: &Target, workflows: bool, now: SystemTime) -> Result<Minted, MintError> {

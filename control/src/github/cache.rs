@@ -200,7 +200,7 @@ mod tests {
         let last = ENTRIES as u64 + 10;
         for id in 1..=last {
             let (_, name) = fresh(id).repository.unwrap();
-            let unknown = ask(Permissions::Read, Repositories::Names(vec![name]));
+            let unknown = ask(Permissions::Read { statuses: false }, Repositories::Names(vec![name]));
             cache.hold(&unknown, MintError::RepositoryUnknown, now());
             let pinned = ask(Permissions::Write { workflows: true }, Repositories::Id(id));
             cache.keep(&pinned, fresh(id), now());

@@ -32,7 +32,7 @@ pub(super) struct Ask {
 /// The exact permissions of a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Permissions {
-    Read,
+    Read { statuses: bool },
     Write { workflows: bool },
 }
 
@@ -63,16 +63,25 @@ pub(super) struct Fresh {
 impl Permissions {
     pub(super) fn scope(self) -> &'static str {
         match self {
-            Self::Read => "read",
+            Self::Read { .. } => "read",
             Self::Write { .. } => "write",
         }
     }
 
     pub(super) fn grants(self) -> &'static [(Permission, Access)] {
         use Access::{Read, Write};
-        use Permission::{Actions, Checks, Contents, Issues, Metadata, PullRequests, Workflows};
+        use Permission::{Actions, Checks, Contents, Issues, Metadata, PullRequests, Statuses, Workflows};
         match self {
-            Self::Read => &[
+            Self::Read { statuses: true } => &[
+                (Contents, Read),
+                (PullRequests, Read),
+                (Issues, Read),
+                (Actions, Read),
+                (Checks, Read),
+                (Statuses, Read),
+                (Metadata, Read),
+            ],
+            Self::Read { statuses: false } => &[
                 (Contents, Read),
                 (PullRequests, Read),
                 (Issues, Read),
@@ -86,13 +95,14 @@ impl Permissions {
     }
 
     /// Which permission a refusal means. GitHub's own text names none; then it is the one that operators most
-    /// often forget: workflows where it is asked for, else contents.
+    /// often forget: workflows or statuses where they are asked for, else contents.
     fn missing(self, message: &str) -> Permission {
         let named = |permission: &Permission| words(message).any(|word| word == permission.as_str());
         let asked = self.grants().iter().map(|(permission, _)| *permission);
         asked.clone().find(named).unwrap_or(match self {
             Self::Write { workflows: true } => Permission::Workflows,
-            Self::Read | Self::Write { workflows: false } => Permission::Contents,
+            Self::Read { statuses: true } => Permission::Statuses,
+            Self::Read { statuses: false } | Self::Write { workflows: false } => Permission::Contents,
         })
     }
 }
@@ -164,7 +174,7 @@ impl Ask {
 impl Access {
     fn as_str(self) -> &'static str {
         match self {
-            Self::Read => "read",
+            Self::Read { .. } => "read",
             Self::Write => "write",
         }
     }

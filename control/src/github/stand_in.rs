@@ -147,9 +147,18 @@ impl StandIn {
 
     /// A client of this server.
     pub(super) fn github(&self) -> GitHub {
+        Self::github_as(config(&self.url))
+    }
+
+    /// A client of this server with other settings.
+    pub(super) fn github_with_statuses(&self) -> GitHub {
+        Self::github_as(Config { statuses: true, ..config(&self.url) })
+    }
+
+    fn github_as(config: Config) -> GitHub {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), keys().pkcs1()).unwrap();
-        GitHub::new(&Config { app_key: file.path().to_owned(), ..config(&self.url) }).unwrap()
+        GitHub::new(&Config { app_key: file.path().to_owned(), ..config }).unwrap()
     }
 
     /// Answers the next request with this.
@@ -179,6 +188,7 @@ pub(super) fn config(url: &str) -> Config {
         app_id: APP.to_owned(),
         app_key: "/nonexistent".into(),
         installation_id: INSTALLATION,
+        statuses: false,
         connect_timeout: Duration::from_secs(5),
         overall_timeout: Duration::from_secs(5),
     }

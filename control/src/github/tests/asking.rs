@@ -32,6 +32,17 @@ async fn each_scope_asks_for_exactly_its_permissions_and_repositories() {
 }
 
 #[tokio::test]
+async fn commit_statuses_are_asked_for_where_the_operator_said_so() {
+    let stand_in = StandIn::start().await;
+    stand_in.github_with_statuses().read_token(&ReadScope::All, now()).await.unwrap();
+    stand_in.github().read_token(&ReadScope::All, now()).await.unwrap();
+    let [with, without] = [0, 1].map(|index| stand_in.seen()[index].body.clone());
+    let statuses = r#""pull_requests":"read","statuses":"read""#;
+    assert_eq!(with, format!(r#"{{"permissions":{READ}}}"#).replace(r#""pull_requests":"read""#, statuses));
+    assert_eq!(without, format!(r#"{{"permissions":{READ}}}"#));
+}
+
+#[tokio::test]
 async fn every_request_names_its_agent_and_the_api_version() {
     let stand_in = StandIn::start().await;
     stand_in.spoil(|answer| answer["permissions"] = serde_json::json!({}));
