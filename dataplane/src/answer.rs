@@ -1,4 +1,5 @@
-//! Refusals in the language of the client: git's report-status, git's ERR packet, git-lfs's JSON, or HTTP in words.
+//! Refusals in the language of the client: git's report-status, git's ERR packet, JSON for git-lfs and for the API's
+//! clients, or HTTP in words.
 //!
 //! git prints the text/plain body of a failed GET as `remote:` lines and no body of a failed POST at all, so a refused
 //! POST of a live run is a 200 in git's own terms. It is given after the request's body was read to its end: an
@@ -9,6 +10,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, Response, StatusCode, Version};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::body::{Body, Drained, Inbound};
@@ -16,6 +18,7 @@ use crate::git::receive_pack::Capabilities;
 use crate::git::{pktline, report_status};
 use crate::record::Record;
 use crate::refusal::Refusal;
+use crate::route::is_api;
 
 /// Names the reason of a refusal.
 pub const REASON: HeaderName = HeaderName::from_static("x-gitdoor-reason");
@@ -24,12 +27,13 @@ pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const LFS_JSON: HeaderValue = HeaderValue::from_static("application/vnd.git-lfs+json");
+const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 const UPLOAD_PACK_RESULT: HeaderValue = HeaderValue::from_static("application/x-git-upload-pack-result");
 /// The media type of a receive-pack answer.
 pub const RECEIVE_PACK_RESULT: &str = "application/x-git-receive-pack-result";
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 /// git sends a credential only to a server that asks like this, once.
-const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"gitdoor\"");
+pub const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"gitdoor\"");
 /// Longest wait for the end of a refused body.
 const DRAIN_TIME: Duration = Duration::from_mins(1);
 /// How long a client is still heard behind an answer that came before its body's end.
@@ -45,6 +49,8 @@ pub enum Language {
     Text,
     /// git-lfs: JSON with a message.
     Lfs,
+    /// The API: JSON with a message, or with GraphQL's errors. gh prints no other text.
+    Api,
     /// A fetch: an ERR packet.
     Fetch,
     /// A push whose commands were read: a report.
@@ -54,6 +60,14 @@ pub enum Language {
         /// The refs that it named, in order.
         refs: Vec<Bytes>,
     },
+}
+
+impl Language {
+    /// What is understood by who asks for this path, as far as the path alone tells.
+    #[must_use]
+    pub fn of(path: &str) -> Self {
+        if is_api(path) { Self::Api } else { Self::Text }
+    }
 }
 
 /// What is left of a refused exchange: everything that an answer is made from.
@@ -88,7 +102,7 @@ impl Delivery {
         let spoken = match language {
             Language::Push { .. } | Language::Fetch => !refusal.is_before_policy(),
             Language::Text => matches!(refusal, Refusal::Malformed(_) | Refusal::Gzip),
-            Language::Lfs => false,
+            Language::Lfs | Language::Api => false,
         };
         if spoken {
             Self::AfterBody
@@ -125,7 +139,9 @@ fn say(refusal: &Refusal, language: &Language, record: &Record) -> Said {
     match language {
         Language::Push { capabilities, refs } if !refusal.is_before_policy() => report(refusal, capabilities, refs),
         Language::Fetch if !refusal.is_before_policy() => error_packet(refusal, record),
-        Language::Lfs => json(refusal, record),
+        Language::Lfs => json(LFS_JSON, refusal, record),
+        Language::Api if refusal.is_of_graphql() => errors(refusal, record),
+        Language::Api => json(JSON, refusal, record),
         Language::Text | Language::Fetch | Language::Push { .. } => text(refusal, record),
     }
 }
@@ -166,7 +182,7 @@ impl Said {
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, CHALLENGE);
         }
-        if let Refusal::Method(allowed) = refusal {
+        if let Some(allowed) = refusal.allowed() {
             headers.insert(ALLOW, HeaderValue::from_static(allowed));
         }
         if let Some(time) = refusal.retry_after() {
@@ -186,11 +202,26 @@ fn text(refusal: &Refusal, record: &Record) -> Said {
     Said { status: refusal.status(), media: TEXT, body: body.into(), closes: false }
 }
 
-fn json(refusal: &Refusal, record: &Record) -> Said {
-    // The words are the door's own; what control adds is free of control characters.
-    let message = refusal.to_string().replace('\\', "\\\\").replace('"', "\\\"");
-    let body = format!("{{\"message\":\"gitdoor: {message}\",\"request_id\":\"{}\"}}\n", record.id());
-    Said { status: refusal.status(), media: LFS_JSON, body: body.into(), closes: false }
+fn json(media: HeaderValue, refusal: &Refusal, record: &Record) -> Said {
+    let status = refusal.status();
+    let body = json!({
+        "message": format!("gitdoor: {refusal}"),
+        "status": status.as_str(),
+        "code": refusal.code(),
+        "request_id": record.id(),
+    });
+    Said { status, media, body: format!("{body}\n").into(), closes: false }
+}
+
+/// The answer to a GraphQL request that was understood and is refused: to gh any status but 200 is a broken server.
+fn errors(refusal: &Refusal, record: &Record) -> Said {
+    let error = json!({
+        "type": "FORBIDDEN",
+        "message": format!("gitdoor: {refusal}"),
+        "extensions": { "code": refusal.code(), "request_id": record.id() },
+    });
+    let body = json!({ "errors": [error] });
+    Said { status: StatusCode::OK, media: JSON, body: format!("{body}\n").into(), closes: false }
 }
 
 fn error_packet(refusal: &Refusal, record: &Record) -> Said {

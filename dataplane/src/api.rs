@@ -3,3 +3,6 @@
 pub mod graphql;
 pub mod json;
 pub mod links;
+mod refusal;
+
+pub use refusal::ApiRefusal;

@@ -17,7 +17,9 @@ use tracing_subscriber::EnvFilter;
 use crate::gate::Control;
 use crate::host::PublicHost;
 use crate::proxy::Limits;
-use crate::{tls, upstream};
+use crate::tls;
+use crate::upstream::storage::{self, Redirects, StorageHost};
+use crate::upstream::{self, ApiSite};
 
 pub use listen::Listen;
 
@@ -78,13 +80,29 @@ pub struct Args {
     #[arg(long, env = "GITDOOR_GITHUB_URL", value_name = "URL", default_value = "https://github.com")]
     github_url: Uri,
 
-    /// The forge's API. Its routes are not served yet; the value is only checked.
+    /// The forge's API. GitHub Enterprise Server's is `https://HOST/api/v3`.
     #[arg(long, env = "GITDOOR_GITHUB_API_URL", value_name = "URL", default_value = "https://api.github.com")]
     github_api_url: Uri,
 
     /// Roots that the forge's certificate is checked against, PEM; the system's without it.
     #[arg(long, env = "GITDOOR_GITHUB_CA", value_name = "FILE")]
     github_ca: Option<PathBuf>,
+
+    /// What becomes of an API redirect to the forge's storage (logs, artifacts, assets, archives): it is followed here
+    /// and the file streamed, or it is passed on, and with it a URL that opens the file to anyone for some minutes.
+    #[arg(long, env = "GITDOOR_STORAGE_REDIRECTS", value_enum, default_value_t = Redirects::Follow)]
+    storage_redirects: Redirects,
+
+    /// Hosts of the forge's storage: NAME, or *.NAME for all beneath it, by https on port 443 and with a public
+    /// address; NAME:PORT for one of one's own, which may have a private one.
+    #[arg(
+        long,
+        env = "GITDOOR_STORAGE_HOSTS",
+        value_name = "HOST,...",
+        value_delimiter = ',',
+        default_value = storage::GITHUB
+    )]
+    storage_hosts: Vec<StorageHost>,
 
     /// Most bytes of a push, decoded.
     #[arg(long, env = "GITDOOR_MAX_PUSH_BYTES", value_name = "N", default_value_t = 2 * 1024 * 1024 * 1024,
@@ -239,7 +257,7 @@ impl Args {
         };
         let client = tls::client(self.github_ca.as_deref());
         let (scheme, authority) = origin("--github-url", &self.github_url)?;
-        site("--github-api-url", &self.github_api_url)?;
+        let api = api("--github-api-url", &self.github_api_url)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Config {
             listen: self.listen,
@@ -253,6 +271,8 @@ impl Args {
             upstream: upstream::Config {
                 scheme,
                 authority,
+                api,
+                storage: storage::Config { redirects: self.storage_redirects, hosts: self.storage_hosts }.into(),
                 tls: client.map_err(|why| Unusable::Tls { flag: "--github-ca", why })?,
                 connect_timeout: self.connect_timeout,
                 head_timeout: self.upstream_head_timeout,
@@ -272,6 +292,15 @@ fn origin(flag: &'static str, url: &Uri) -> Result<(Scheme, Authority), Unusable
         return Err(Unusable::Flag { flag, why: "a URL is https://HOST[:PORT], without a path" });
     }
     site(flag, url)
+}
+
+/// The API's site. What stands behind its path would be lost.
+fn api(flag: &'static str, url: &Uri) -> Result<ApiSite, Unusable> {
+    let (scheme, authority) = site(flag, url)?;
+    if url.query().is_some() {
+        return Err(Unusable::Flag { flag, why: "a URL is https://HOST[:PORT][/PATH], without a query" });
+    }
+    Ok(ApiSite::new(scheme, authority, url.path()))
 }
 
 /// Scheme and authority of a URL that may have a path, as the API of GitHub Enterprise Server has.
@@ -333,6 +362,9 @@ mod tests {
             (&["--github-url", "https://u:p@github.com"], "--github-url"),
             (&["--github-url", "https://github.com/x"], "--github-url"),
             (&["--github-api-url", "ftp://x"], "--github-api-url"),
+            (&["--github-api-url", "https://x/api/v3?a"], "--github-api-url"),
+            (&["--storage-hosts", "https://x"], "--storage-hosts"),
+            (&["--storage-redirects", "never"], "--storage-redirects"),
             (&["--github-ca", "/nonexistent"], "--github-ca"),
             (&["--tls-cert", "/nonexistent", "--tls-key", "/nonexistent"], "--tls-cert"),
             (&["--control", "http://10.0.0.1:1"], "--control"),

@@ -1,4 +1,4 @@
-//! Undoes `Content-Encoding: gzip` of a request body, a bounded step at a time.
+//! Undoes `Content-Encoding: gzip`, a bounded step at a time: of a push, and of an answer that is changed here.
 //!
 //! Exactly one member and nothing after it (RFC 1952): two readers of a second member could see two pushes.
 

@@ -2,11 +2,15 @@
 //!
 //! RFC 9110 section 7.6.1 (hop-by-hop), RFC 9112 section 6 (framing).
 
+mod api;
+
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH,
     CONTENT_TYPE, HOST, HeaderName, PRAGMA, TRANSFER_ENCODING, USER_AGENT,
 };
-use http::{HeaderMap, HeaderValue, Method, Request, Version};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
+
+pub use api::{forget_bytes, location, upward_api};
 
 use crate::route::Service;
 
@@ -74,9 +78,9 @@ pub fn check_framing<B>(request: &Request<B>) -> Result<(), BadFraming> {
 
 /// The host that a request is for: what HTTP/2 calls `:authority`, or `Host`. Both, when they differ, are nobody's.
 #[must_use]
-pub fn host<B>(request: &Request<B>) -> Option<&str> {
-    let header = request.headers().get(HOST).map(HeaderValue::to_str);
-    match (request.uri().authority(), header) {
+pub fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
+    let header = headers.get(HOST).map(HeaderValue::to_str);
+    match (uri.authority(), header) {
         (None, Some(Ok(host))) => Some(host),
         (Some(authority), None) => Some(authority.as_str()),
         (Some(authority), Some(Ok(host))) if authority.as_str().eq_ignore_ascii_case(host) => Some(host),
@@ -104,13 +108,19 @@ pub fn upward(client: &HeaderMap, service: Service, credential: HeaderValue) -> 
     if let Some(value) = client.get(GIT_PROTOCOL).filter(|value| is_git_protocol(value)) {
         headers.insert(GIT_PROTOCOL, value.clone());
     }
-    let agent = client.get(USER_AGENT).filter(|agent| !agent.is_empty() && agent.len() <= USER_AGENT_BYTES);
-    headers.insert(USER_AGENT, agent.cloned().unwrap_or(OWN_AGENT));
+    headers.insert(USER_AGENT, agent(client));
     headers.insert(AUTHORIZATION, credential);
     headers
 }
 
-fn copy(from: &HeaderMap, to: &mut HeaderMap, name: &HeaderName) {
+/// The client's agent, which the forge wants to see.
+fn agent(client: &HeaderMap) -> HeaderValue {
+    let agent = client.get(USER_AGENT).filter(|agent| !agent.is_empty() && agent.len() <= USER_AGENT_BYTES);
+    agent.cloned().unwrap_or(OWN_AGENT)
+}
+
+/// Copies one header.
+pub(crate) fn copy(from: &HeaderMap, to: &mut HeaderMap, name: &HeaderName) {
     if let Some(value) = from.get(name) {
         to.insert(name, value.clone());
     }

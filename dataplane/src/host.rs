@@ -63,7 +63,7 @@ impl PublicHosts {
 
     /// Checks that a request is for this door.
     pub fn check<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
-        let asked = headers::host(request).and_then(split).ok_or(Refusal::Host)?;
+        let asked = headers::host(request.uri(), request.headers()).and_then(split).ok_or(Refusal::Host)?;
         if self.hosts.iter().any(|host| self.is(host, asked)) { Ok(()) } else { Err(Refusal::Host) }
     }
 

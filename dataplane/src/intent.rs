@@ -10,10 +10,11 @@ use gitdoor_proto::{RepositoryName, v1};
 use tokio::time::{Instant, timeout_at};
 use v1::authorize_request::Intent as Question;
 
+use crate::api::ApiRefusal;
 use crate::body::Inbound;
 use crate::git::receive_pack::{Malformed, PackStart, Section, SectionReader};
 use crate::refusal::Refusal;
-use crate::route::{Route, Service};
+use crate::route::{Route, Service, Target};
 
 /// A coded push is held up to here, until its coding has proved whole: what is broken at its end is then seen before
 /// anything goes up. The one client that codes pushes codes none that is longer.
@@ -31,6 +32,12 @@ pub enum Intent {
     Probe(RepositoryName, Bytes),
     /// A push.
     Push(Push),
+    /// A REST resource.
+    Rest(Target),
+    /// A GraphQL query. Its body is read once the run may ask at all: to judge one costs milliseconds.
+    Graphql,
+    /// What the run may do.
+    Describe,
     /// Nothing that is served; the reason is told to a good bearer only.
     Unserved(Refusal),
 }
@@ -55,6 +62,10 @@ impl Intent {
                 Err(broken @ (Refusal::Malformed(_) | Refusal::Gzip)) => Ok(Self::Unserved(broken)),
                 other => other,
             },
+            Route::Rest(target) => Ok(Self::Rest(target)),
+            Route::Graphql => Ok(Self::Graphql),
+            Route::Run => Ok(Self::Describe),
+            Route::Uploads => Ok(Self::Unserved(ApiRefusal::Uploads.into())),
             Route::LfsLocks => Ok(Self::Unserved(Refusal::LfsLocks)),
             Route::Lfs => Ok(Self::Unserved(Refusal::Lfs)),
         }
@@ -70,6 +81,8 @@ impl Intent {
             Self::Discover(Service::ReceivePack, repository) => discovery(repository, false),
             Self::Probe(repository, _) => Question::Probe(v1::Probe { repository: repository.to_string() }),
             Self::Push(push) => push.question(),
+            Self::Rest(_) | Self::Graphql => Question::ApiRead(v1::ApiRead {}),
+            Self::Describe => Question::Describe(v1::DescribeRun {}),
             Self::Unserved(_) => verification(),
         }
     }

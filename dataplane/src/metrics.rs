@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
@@ -20,6 +20,8 @@ const REQUEST_BYTES: &str = "gitdoor_dataplane_request_body_bytes";
 const RESPONSE_BYTES: &str = "gitdoor_dataplane_response_body_bytes";
 const DURATION: &str = "gitdoor_dataplane_request_seconds";
 const GATE: &str = "gitdoor_dataplane_gate_seconds";
+const RATE_LIMIT: &str = "gitdoor_dataplane_forge_rate_limit";
+const RATE_REMAINING: &str = "gitdoor_dataplane_forge_rate_limit_remaining";
 const FIRST_BYTE: &str = "gitdoor_dataplane_upstream_first_byte_seconds";
 
 /// 1 KiB to 4 GiB: a platform's ceiling for request bodies lies somewhere in it.
@@ -65,6 +67,8 @@ fn describe() {
     describe_counter!(PUSHES, "Pushes that were let through, by what the upstream made of them");
     describe_counter!(DRAINED, Unit::Bytes, "Bytes of refused requests that were read and thrown away");
     describe_gauge!(STREAMS, "Requests under way");
+    describe_gauge!(RATE_LIMIT, "API requests that the installation has in the forge's window, by resource");
+    describe_gauge!(RATE_REMAINING, "API requests that are left of them, as the forge said last, by resource");
     describe_histogram!(REQUEST_BYTES, Unit::Bytes, "Size of request bodies, decoded, by route");
     describe_histogram!(RESPONSE_BYTES, Unit::Bytes, "Size of answer bodies, by route");
     describe_histogram!(DURATION, Unit::Seconds, "Time from a request's head to the end of its answer, by route");
@@ -136,4 +140,21 @@ pub fn request(request: &Request) {
 #[expect(clippy::cast_precision_loss, reason = "a histogram's sum may round above 2^53 bytes")]
 fn as_f64(bytes: u64) -> f64 {
     bytes as f64
+}
+
+/// What the API's limits are counted by. <https://docs.github.com/en/rest/rate-limit>
+const RESOURCES: [&str; 6] = ["core", "search", "graphql", "code_search", "dependency_snapshots", "source_import"];
+
+/// Takes in what an answer of the API tells of the installation's limit, which all runs share.
+pub fn rate_limit(headers: &HeaderMap) {
+    let text = |name: &str| headers.get(name)?.to_str().ok();
+    let number = |name: &str| text(name)?.parse::<u32>().ok().map(f64::from);
+    let Some(resource) = text("x-ratelimit-resource") else { return };
+    let resource = RESOURCES.into_iter().find(|known| *known == resource).unwrap_or("other");
+    if let Some(limit) = number("x-ratelimit-limit") {
+        gauge!(RATE_LIMIT, "resource" => resource).set(limit);
+    }
+    if let Some(remaining) = number("x-ratelimit-remaining") {
+        gauge!(RATE_REMAINING, "resource" => resource).set(remaining);
+    }
 }

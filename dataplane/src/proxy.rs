@@ -1,5 +1,6 @@
 //! The walk of a request, from its head to the head of its answer.
 
+mod api;
 mod carry;
 mod discovery;
 mod fetch;
@@ -7,17 +8,19 @@ mod push;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use gitdoor_proto::permit::Grant;
 use gitdoor_proto::{Permit, RepositoryName, Token};
-use http::header::EXPECT;
+use http::header::{EXPECT, WWW_AUTHENTICATE};
 use http::request::Parts;
-use http::{HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::answer::{self, Language, REQUEST_ID, Refused};
-use crate::body::{Body, Drink, Inbound, RelayLimits};
+use crate::api::links::Bases;
+use crate::body::{self, Answer, Body, Drink, Inbound, RelayLimits, pipe};
 use crate::credential;
 use crate::gate::{Gate, GateError, Guard, Watch};
 use crate::headers::{self, BadFraming};
@@ -45,6 +48,8 @@ pub struct Proxy {
     pub gate: Gate,
     /// The way to the forge.
     pub upstream: Arc<Upstream>,
+    /// Where the API's URLs begin.
+    pub bases: Bases,
     /// Bounds of a push.
     pub limits: Limits,
     /// Pushes that outlive their request, for the drain to wait for.
@@ -78,7 +83,8 @@ impl Proxy {
         let (head, incoming) = request.into_parts();
         let (version, expects) = (head.version, head.headers.contains_key(EXPECT));
         let inbound = Inbound::new(incoming, version, self.upstream.config().idle_timeout, record.clone());
-        let mut exchange = Exchange { head, inbound, language: Language::Text, record };
+        let language = Language::of(head.uri.path());
+        let mut exchange = Exchange { head, inbound, language, record };
         let entered = framing.map_err(Refusal::from).and(host);
         let walked = match entered {
             Ok(()) => self.walk(&mut exchange).await,
@@ -100,6 +106,7 @@ impl Proxy {
         exchange.route(&route);
         let bearer = credential::bearer(&exchange.head.headers)?;
         exchange.record.run(bearer.run_id());
+        exchange.keep_bearer(&bearer)?;
         let guard = self.gate.streams().enter(bearer.run_id());
         if exchange.head.headers.contains_key(EXPECT) {
             // To read the body is to ask for it, which only a live run may have.
@@ -122,6 +129,9 @@ impl Proxy {
             Intent::Probe(_, body) => until(over, expires, self.probe(exchange, allowed, body)).await,
             // It ends with its run by itself, and in a report.
             Intent::Push(push) => self.push(exchange, allowed, push).await,
+            Intent::Rest(target) => until(over, expires, self.rest(exchange, allowed, target)).await,
+            Intent::Graphql => until(over, expires, self.graphql(exchange, allowed)).await,
+            Intent::Describe => exchange.describe(&allowed.permit),
         }
     }
 }
@@ -177,21 +187,55 @@ impl Exchange {
                     refs: section.commands.iter().map(|command| command.ref_name.clone()).collect(),
                 };
             }
-            Intent::Discover(..) | Intent::Probe(..) | Intent::Unserved(_) => {}
+            Intent::Discover(..)
+            | Intent::Probe(..)
+            | Intent::Rest(_)
+            | Intent::Graphql
+            | Intent::Describe
+            | Intent::Unserved(_) => {}
         }
         Ok(intent)
     }
 
-    /// The answer's head: the forge's headers that may pass, and the request id.
-    fn respond(&self, forge: &http::HeaderMap, drink: Drink) -> Response<Body> {
-        let headers = headers::downward(forge);
-        let mut response = Response::new(Body::fed(drink, carry::length(&headers), self.record.clone()));
+    /// An answer's head, with the request id, and its body.
+    fn respond(&self, status: StatusCode, headers: HeaderMap, body: Body) -> Response<Body> {
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
         *response.headers_mut() = headers;
         if let Ok(id) = HeaderValue::from_str(self.record.id()) {
             response.headers_mut().insert(REQUEST_ID, id);
         }
-        self.record.status(response.status());
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(WWW_AUTHENTICATE, answer::CHALLENGE);
+        }
+        self.record.status(status);
         response
+    }
+
+    /// An answer whose body is fed.
+    fn respond_fed(&self, status: StatusCode, headers: HeaderMap, drink: Drink) -> Response<Body> {
+        let body = Body::fed(drink, carry::length(&headers), self.record.clone());
+        self.respond(status, headers, body)
+    }
+}
+
+impl Proxy {
+    /// Passes an answer down, as long as its run lives.
+    fn pass(
+        &self,
+        exchange: &Exchange,
+        allowed: Allowed,
+        (status, headers): (StatusCode, HeaderMap),
+        answer: Answer,
+    ) -> Response<Body> {
+        let bodyless = [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status);
+        if bodyless || exchange.head.method == Method::HEAD {
+            return exchange.respond(status, headers, Body::full(Bytes::new(), exchange.record.clone()));
+        }
+        let (feed, drink) = pipe();
+        let (_, limits) = allowed.split(&self.upstream);
+        self.tasks.spawn(body::pass(answer, feed, limits, exchange.record.clone()));
+        exchange.respond_fed(status, headers, drink)
     }
 }
 

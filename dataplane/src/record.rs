@@ -114,6 +114,7 @@ struct Facts {
     run: Option<RunId>,
     agent: Option<String>,
     refs: Option<String>,
+    path: Option<String>,
     status: Option<StatusCode>,
     reason: Option<&'static str>,
     upstream_status: Option<StatusCode>,
@@ -173,6 +174,11 @@ impl Record {
         let mut facts = self.facts();
         facts.refs = Some(refs);
         facts.agent.clone_from(&capabilities.agent);
+    }
+
+    /// What was asked of the API. The query stays out: anything may stand there.
+    pub fn path(&self, path: &str) {
+        self.facts().path = Some(printable(path));
     }
 
     /// How long control took to answer.
@@ -269,6 +275,7 @@ impl Drop for Entry {
             run = facts.run.as_ref().map(RunId::as_str),
             repository = facts.route.as_ref().and_then(Route::repository).map(RepositoryName::to_string),
             refs = facts.refs,
+            path = facts.path,
             agent = facts.agent,
             status = facts.status.map(|status| status.as_u16()),
             reason = facts.reason,

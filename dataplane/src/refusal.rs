@@ -8,6 +8,7 @@ use gitdoor_proto::repository::InvalidRepository;
 use gitdoor_proto::{Denial, Reason};
 use http::StatusCode;
 
+use crate::api::ApiRefusal;
 use crate::credential::NoBearer;
 use crate::gate::GateError;
 use crate::git::receive_pack::Malformed;
@@ -28,10 +29,12 @@ pub enum Refusal {
     #[error("this is not the host of that request; use this door's own name in the URL")]
     Host,
     /// The path is nothing that the door serves.
-    #[error("there is nothing here; the door serves /<owner>/<repository>.git to git")]
+    #[error("there is nothing here; the door serves /<owner>/<repository>.git, /api/v3 and /api/graphql")]
     NoRoute,
     /// The path hides another path.
-    #[error("a path holds no empty segment, dot segment, backslash, control byte or encoded slash")]
+    #[error(
+        "a path holds no empty segment, dot segment, backslash or control byte, and outside the API no encoded slash"
+    )]
     BadPath,
     /// The path's repository breaks the forge's rules for names.
     #[error("{0}")]
@@ -51,6 +54,9 @@ pub enum Refusal {
     /// LFS locks are not served.
     #[error("git-lfs locks are not served here")]
     LfsLocks,
+    /// The API's own rules.
+    #[error("{0}")]
+    Api(#[from] ApiRefusal),
     /// Control said no.
     #[error("{}", .0.message)]
     Denied(Denial),
@@ -119,6 +125,7 @@ impl Refusal {
             Self::Host => StatusCode::MISDIRECTED_REQUEST,
             Self::LfsLocks => StatusCode::NOT_IMPLEMENTED,
             Self::Gate(_) | Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Api(refusal) => refusal.status(),
             Self::Denied(denial) => status_of(denial.reason),
             Self::Upstream(error) | Self::Unsettled(error) => error.status(),
         }
@@ -138,6 +145,7 @@ impl Refusal {
             Self::NoBearer(why) => why.code(),
             Self::Lfs => "lfs",
             Self::LfsLocks => "lfs-locks",
+            Self::Api(refusal) => refusal.code(),
             Self::Denied(denial) => denial.reason.as_str(),
             Self::Gate(_) => "control-unreachable",
             Self::Malformed(_) => "malformed-push",
@@ -157,6 +165,24 @@ impl Refusal {
         }
     }
 
+    /// The methods that the route has.
+    #[must_use]
+    pub fn allowed(&self) -> Option<&'static str> {
+        // What follows the method says where.
+        let Self::Method(allowed) = self else { return self.api().and_then(ApiRefusal::allowed) };
+        allowed.split(' ').next()
+    }
+
+    /// Whether a GraphQL request was understood, and is refused for what it asks.
+    #[must_use]
+    pub fn is_of_graphql(&self) -> bool {
+        self.api().is_some_and(ApiRefusal::is_of_graphql)
+    }
+
+    fn api(&self) -> Option<&ApiRefusal> {
+        if let Self::Api(refusal) = self { Some(refusal) } else { None }
+    }
+
     /// When asking again may help.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
@@ -174,6 +200,7 @@ impl Refusal {
             | Self::NoBearer(_)
             | Self::Lfs
             | Self::LfsLocks
+            | Self::Api(_)
             | Self::Malformed(_)
             | Self::Cut(_)
             | Self::Coding
@@ -218,6 +245,7 @@ impl Refusal {
             | Self::NoBearer(_)
             | Self::Lfs
             | Self::LfsLocks
+            | Self::Api(_)
             | Self::Malformed(_)
             | Self::Coding => Interruption::ClientLeft,
         }
@@ -250,6 +278,7 @@ impl Refusal {
             | Self::ClientIdle => true,
             Self::Lfs
             | Self::LfsLocks
+            | Self::Api(_)
             | Self::Malformed(_)
             | Self::Cut(_)
             | Self::Gzip

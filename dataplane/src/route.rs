@@ -1,15 +1,17 @@
-//! The surface of the git host: which requests there are. The path and the method decide, and nothing else.
+//! The surface of the door: which requests there are. The path and the method decide, and nothing else.
 //!
-//! Smart HTTP: <https://git-scm.com/docs/http-protocol>.
+//! Smart HTTP: <https://git-scm.com/docs/http-protocol>. The paths of the API are those of GitHub Enterprise Server.
+
+mod api;
+mod path;
 
 use gitdoor_proto::RepositoryName;
 use http::{Method, Uri};
-use percent_encoding::percent_decode_str;
 
+pub use self::api::{Target, is_api};
 use crate::refusal::Refusal;
 
-/// How often a path may be percent-encoded before it is refused for that alone.
-const DECODING_DEPTH: usize = 4;
+use self::path::{Slashes, hides_a_path};
 
 /// A service of smart HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,13 +44,24 @@ pub enum Route {
     LfsLocks,
     /// Any other `/<owner>/<name>[.git]/info/lfs/...`.
     Lfs,
+    /// `GET`, `HEAD /api/v3/...`.
+    Rest(Target),
+    /// `POST /api/graphql`.
+    Graphql,
+    /// `GET`, `HEAD /api/v3/gitdoor/run`: answered here.
+    Run,
+    /// `/api/uploads/...`: refused in words.
+    Uploads,
 }
 
 impl Route {
     /// Finds the route of a request.
     pub fn of(method: &Method, uri: &Uri) -> Result<Self, Refusal> {
         let path = uri.path();
-        if hides_a_path(path) {
+        if is_api(path) {
+            return api::route(method, uri);
+        }
+        if hides_a_path(path, Slashes::Refused) {
             return Err(Refusal::BadPath);
         }
         let mut segments = path.split('/').skip(1);
@@ -71,6 +84,10 @@ impl Route {
             Self::Rpc(Service::UploadPack, _) => "fetch",
             Self::Rpc(Service::ReceivePack, _) => "push",
             Self::LfsLocks | Self::Lfs => "lfs",
+            Self::Rest(_) => "rest",
+            Self::Graphql => "graphql",
+            Self::Run => "run",
+            Self::Uploads => "uploads",
         }
     }
 
@@ -79,7 +96,7 @@ impl Route {
     pub fn repository(&self) -> Option<&RepositoryName> {
         match self {
             Self::Discovery(_, repository) | Self::Rpc(_, repository) => Some(repository),
-            Self::LfsLocks | Self::Lfs => None,
+            Self::LfsLocks | Self::Lfs | Self::Rest(_) | Self::Graphql | Self::Run | Self::Uploads => None,
         }
     }
 }
@@ -128,28 +145,6 @@ fn service(query: Option<&str>) -> Option<Service> {
     // A name spelled in percent-encoding could be a second service to another reader.
     let plain = !query?.contains('%') && services.next().is_none();
     plain.then_some(service)
-}
-
-/// Whether some reader, at some depth of decoding, could see another path in this one.
-fn hides_a_path(path: &str) -> bool {
-    let mut text = path.to_owned();
-    for depth in 0..DECODING_DEPTH {
-        let traps = |segment: &str| segment == "." || segment == ".." || (segment.is_empty() && depth == 0);
-        let slashes = |text: &str| text.matches('/').count();
-        if text.contains(['\\', '\u{fffd}'])
-            || text.contains(|c: char| c.is_control())
-            || slashes(&text) != slashes(path)
-            || (path != "/" && text.split('/').skip(1).any(traps))
-        {
-            return true;
-        }
-        let decoded = percent_decode_str(&text).decode_utf8_lossy().into_owned();
-        if decoded == text {
-            return false;
-        }
-        text = decoded;
-    }
-    true
 }
 
 #[cfg(test)]
@@ -209,7 +204,6 @@ mod tests {
             ("GET", "/acme/api%5c/info/refs", 400),
             ("GET", "/a/b%00/info/refs", 400),
             ("GET", "/acme/api.git.git/info/refs", 400),
-            ("GET", "/api/v3/info/refs", 400),
             ("GET", "/acme/a%25252525/info/refs", 400),
             ("GET", "/acme/%ff/info/refs", 400),
         ] {

@@ -3,9 +3,11 @@
 //! HTTP/1.1 both ways: HTTP/2 costs bodies more CPU and lets a slow reader stall others. The forge's scheme and
 //! authority are configuration; nothing of a request can change them.
 
+mod api;
 mod error;
 mod push;
 mod socket;
+pub mod storage;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +20,8 @@ use http::uri::{Authority, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnectorBuilder, MaybeHttpsStream};
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ClientConfig;
 use tokio::net::TcpStream;
@@ -31,6 +33,7 @@ use tower::util::BoxCloneSyncService;
 use crate::body::Outbound;
 use crate::route::Service;
 
+pub use api::{ApiRequest, ApiSite, Asks};
 pub use error::UpstreamError;
 pub use push::PushConnection;
 pub use socket::Lease;
@@ -52,6 +55,10 @@ pub struct Config {
     pub scheme: Scheme,
     /// Host and port.
     pub authority: Authority,
+    /// Its API.
+    pub api: ApiSite,
+    /// The storage that its API redirects to.
+    pub storage: Arc<storage::Config>,
     /// Trusted roots.
     pub tls: Arc<ClientConfig>,
     /// Time to connect.
@@ -69,6 +76,7 @@ type Connector = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, 
 pub struct Upstream {
     config: Config,
     pool: Client<Connector, Outbound>,
+    storage: storage::Storage,
 }
 
 impl Upstream {
@@ -90,7 +98,8 @@ impl Upstream {
             .http1_max_buf_size(BUFFER)
             // TCP and TLS together.
             .build(Connector::new(Timeout::new(https, config.connect_timeout)));
-        Self { config, pool }
+        let storage = storage::Storage::new(&config);
+        Self { config, pool, storage }
     }
 
     /// The time limits.
@@ -104,12 +113,7 @@ impl Upstream {
         let request = self.build(request, body)?;
         match timeout(self.config.head_timeout, self.pool.request(request)).await {
             Err(_) => Err(UpstreamError::Silent),
-            Ok(Err(error)) if error.is_connect() => {
-                tracing::warn!(cause = cause(&error), "the forge cannot be reached");
-                Err(UpstreamError::Connect)
-            }
-            Ok(Err(_)) => Err(UpstreamError::Cut),
-            Ok(Ok(answer)) => Ok(answer),
+            Ok(answer) => answer.map_err(|error| failed(&error)),
         }
     }
 
@@ -200,6 +204,16 @@ impl GitRequest<'_> {
             request.headers_mut().insert(http::header::CONTENT_LENGTH, length.clone());
         }
         Ok(request)
+    }
+}
+
+/// Why there is no answer: no connection, which is logged, or one that was cut.
+fn failed(error: &legacy::Error) -> UpstreamError {
+    if error.is_connect() {
+        tracing::warn!(cause = cause(error), "the forge cannot be reached");
+        UpstreamError::Connect
+    } else {
+        UpstreamError::Cut
     }
 }
 

@@ -11,6 +11,8 @@ mod lexemes;
 pub use excerpt::Excerpt;
 pub use lexemes::Ambiguity;
 
+use super::refusal::READ_ONLY;
+
 /// Most bytes of a request's body. The largest that gh sends is two kilobytes; variables may be long.
 pub const MOST_BYTES: usize = 1024 * 1024;
 
@@ -60,10 +62,10 @@ pub enum Unaskable {
     #[error("{0}")]
     Ambiguous(#[from] Ambiguity),
     /// A mutation, under this name.
-    #[error("the {} {READ_ONLY}", operation("mutation", .0.as_ref()))]
+    #[error("the {} is not let through; {READ_ONLY}", operation("mutation", .0.as_ref()))]
     Mutation(Option<Excerpt>),
     /// A subscription, under this name.
-    #[error("the {} {READ_ONLY}", operation("subscription", .0.as_ref()))]
+    #[error("the {} is not let through; {READ_ONLY}", operation("subscription", .0.as_ref()))]
     Subscription(Option<Excerpt>),
     /// A definition of a schema.
     #[error("a document holds queries and the fragments they use; leave every other definition out")]
@@ -73,14 +75,11 @@ pub enum Unaskable {
     NoQuery,
     /// A field whose value is a credential.
     #[error(
-        "tempCloneToken is a credential, and none leaves through the API; leave it out, and clone from this host"
+        "no credential leaves through the API: leave tempCloneToken, tarballUrl and zipballUrl out, and clone from \
+         this host, or GET /repos/OWNER/REPO/tarball/REF"
     )]
     Credential,
 }
-
-/// What a run may do in place of an operation that changes something.
-const READ_ONLY: &str = "is not let through: the API is read-only for a run; code is changed by pushing a branch, \
-    and the rest (pull requests, comments, reviews) is for the one who started the run";
 
 fn operation(kind: &str, name: Option<&Excerpt>) -> String {
     name.map_or_else(|| kind.to_owned(), |name| format!("{kind} {name}"))

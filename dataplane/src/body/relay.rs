@@ -8,6 +8,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout};
 
+use super::json::{JsonBody, Unreadable};
 use super::pipe::{Feed, Unwanted};
 use crate::gate::{Cut, Guard};
 use crate::record::{Interruption, Record};
@@ -22,14 +23,30 @@ pub struct RelayLimits {
     pub idle: Duration,
 }
 
-/// Passes an answer on: what was made of its beginning, then the rest as it is. False: it broke off.
-pub async fn pass(first: Bytes, incoming: Incoming, feed: Feed, limits: RelayLimits, record: Record) -> bool {
+/// An answer's body on its way down.
+pub struct Answer {
+    /// What was made of its beginning.
+    pub first: Bytes,
+    /// The rest, or all of it.
+    pub incoming: Incoming,
+    /// What is changed in it; nothing: it goes as it is.
+    pub change: Option<JsonBody>,
+}
+
+impl From<Incoming> for Answer {
+    fn from(incoming: Incoming) -> Self {
+        Self { first: Bytes::new(), incoming, change: None }
+    }
+}
+
+/// Passes an answer on. False: it broke off.
+pub async fn pass(answer: Answer, feed: Feed, limits: RelayLimits, record: Record) -> bool {
     let over = limits.guard.watch();
     let passed = tokio::select! {
         biased;
         cut = over.ended(limits.expires) => Err(cut.into()),
         // Before the next: a reader that knows the length leaves with the last byte.
-        passed = flow(first, incoming, &feed, limits.idle) => passed,
+        passed = flow(answer, &feed, limits.idle) => passed,
         () = feed.unwanted() => Err(Interruption::ClientLeft),
     };
     match passed {
@@ -44,19 +61,44 @@ pub async fn pass(first: Bytes, incoming: Incoming, feed: Feed, limits: RelayLim
     }
 }
 
-async fn flow(first: Bytes, mut incoming: Incoming, feed: &Feed, idle: Duration) -> Result<(), Interruption> {
+async fn flow(answer: Answer, feed: &Feed, idle: Duration) -> Result<(), Interruption> {
+    let Answer { first, mut incoming, mut change } = answer;
     let mut next = Some(first);
     loop {
-        if let Some(bytes) = next.take().filter(|bytes| !bytes.is_empty()) {
-            let sent = timeout(idle, feed.send(bytes)).await.map_err(|_elapsed| Interruption::ClientIdle)?;
-            sent.map_err(|Unwanted| Interruption::ClientLeft)?;
+        match (next.take(), &mut change) {
+            (Some(bytes), None) => hand_down(bytes, feed, idle).await?,
+            (Some(bytes), Some(change)) => {
+                change.feed(bytes);
+                while let Some(bytes) = change.step()? {
+                    hand_down(bytes, feed, idle).await?;
+                }
+            }
+            (None, _) => {}
         }
         match timeout(idle, incoming.frame()).await.map_err(|_elapsed| Interruption::UpstreamIdle)? {
-            None => return Ok(()),
+            None => break,
             Some(Err(_)) => return Err(Interruption::UpstreamCut),
             // Trailers are of no meaning here and end with this hop.
             Some(Ok(frame)) => next = frame.into_data().ok(),
         }
+    }
+    match change {
+        Some(change) => hand_down(change.finish()?, feed, idle).await,
+        None => Ok(()),
+    }
+}
+
+async fn hand_down(bytes: Bytes, feed: &Feed, idle: Duration) -> Result<(), Interruption> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let sent = timeout(idle, feed.send(bytes)).await.map_err(|_elapsed| Interruption::ClientIdle)?;
+    sent.map_err(|Unwanted| Interruption::ClientLeft)
+}
+
+impl From<Unreadable> for Interruption {
+    fn from(Unreadable: Unreadable) -> Self {
+        Self::UpstreamUnreadable
     }
 }
 

@@ -15,6 +15,7 @@ use tokio::time::{sleep, timeout};
 use super::Exchange;
 use crate::body::{Body, Drink, Feed, Inbound};
 use crate::gate::Gate;
+use crate::headers;
 use crate::refusal::Refusal;
 use crate::upstream::{Lease, UpstreamError};
 
@@ -33,7 +34,7 @@ impl Exchange {
     /// Waits for the beginning of an answer that a task carries.
     pub(super) async fn begun(&mut self, begun: oneshot::Receiver<Begun>) -> Result<Response<Body>, Refusal> {
         match begun.await {
-            Ok(Begun::Answer(head, drink)) => Ok(self.respond(&head, drink)),
+            Ok(Begun::Answer(head, drink)) => Ok(self.respond_fed(StatusCode::OK, headers::downward(&head), drink)),
             Ok(Begun::Refused(refusal, inbound)) => {
                 self.inbound = *inbound;
                 Err(refusal)

@@ -12,17 +12,18 @@ use hyper::body::Incoming;
 use tokio::time::{sleep, timeout};
 
 use super::{Allowed, Exchange, Proxy, forwardable};
-use crate::body::{Body, Outbound, pass, pipe};
+use crate::body::{Answer, Body, Outbound};
 use crate::git::advertisement::Rewriter;
+use crate::headers;
 use crate::intent;
 use crate::refusal::Refusal;
 use crate::route::Service;
 use crate::upstream::{GitRequest, UpstreamError, is_redirect};
 
 /// A token this young may not have reached every replica of the forge.
-const YOUNG: Duration = Duration::from_secs(30);
+pub(super) const YOUNG: Duration = Duration::from_secs(30);
 /// Time for it to do so.
-const REPLICATION: Duration = Duration::from_secs(1);
+pub(super) const REPLICATION: Duration = Duration::from_secs(1);
 
 impl Proxy {
     /// Asks the forge for an advertisement and passes it on.
@@ -89,7 +90,7 @@ impl Proxy {
         let mut request = GitRequest { discovery, service, repository, client, token, length: None };
         let mut answer = self.upstream.send(request, Outbound::Full(body.clone())).await?;
         let replaced;
-        if [401, 403].contains(&answer.status().as_u16()) && token.age < YOUNG {
+        if token.age < YOUNG && may_be_replication(&answer) {
             sleep(REPLICATION).await;
             answer = self.upstream.send(request, Outbound::Full(body.clone())).await?;
         }
@@ -117,7 +118,7 @@ impl Proxy {
         answer: Response<Incoming>,
     ) -> Response<Body> {
         let (head, incoming) = answer.into_parts();
-        self.pass(exchange, allowed, &head.headers, Bytes::new(), incoming)
+        self.pass(exchange, allowed, (head.status, headers::downward(&head.headers)), incoming.into())
     }
 
     /// Passes a push advertisement on, without what the door would refuse. No ref leaves before the run is bound.
@@ -136,21 +137,8 @@ impl Proxy {
             self.gate.bind(allowed.permit.authorization()).await?;
         }
         head.headers.remove(CONTENT_LENGTH);
-        Ok(self.pass(exchange, allowed, &head.headers, first, incoming))
-    }
-
-    fn pass(
-        &self,
-        exchange: &Exchange,
-        allowed: Allowed,
-        head: &HeaderMap,
-        first: Bytes,
-        incoming: Incoming,
-    ) -> Response<Body> {
-        let (feed, drink) = pipe();
-        let (_, limits) = allowed.split(&self.upstream);
-        self.tasks.spawn(pass(first, incoming, feed, limits, exchange.record.clone()));
-        exchange.respond(head, drink)
+        let down = headers::downward(&head.headers);
+        Ok(self.pass(exchange, allowed, (head.status, down), Answer { first, ..incoming.into() }))
     }
 
     /// Reads until the advertisement has shown that it is one; returns what of it may go on.
@@ -166,6 +154,15 @@ impl Proxy {
             }
         }
         Ok(first.freeze())
+    }
+}
+
+/// Whether an answer may come from a replica that does not know the token yet. A limit of the forge's is none: to ask
+/// again at once is what it forbids.
+pub(super) fn may_be_replication(answer: &Response<Incoming>) -> bool {
+    match UpstreamError::of(answer.status(), answer.headers()) {
+        Some(UpstreamError::Unauthorized | UpstreamError::Forbidden) => true,
+        Some(_) | None => false,
     }
 }
 

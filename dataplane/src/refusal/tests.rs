@@ -1,12 +1,18 @@
 //! Every code that a client can see is explained in the documents, with its status.
 
 use super::*;
+use crate::api::graphql::judge;
 
 const DOCUMENT: &str = include_str!("../../../docs/refusals.md");
 
 /// The files that give a refusal its code, each in a match without a wildcard.
-const SOURCES: [&str; 3] =
-    [include_str!("../refusal.rs"), include_str!("../credential.rs"), include_str!("../upstream/error.rs")];
+const SOURCES: [&str; 5] = [
+    include_str!("../refusal.rs"),
+    include_str!("../credential.rs"),
+    include_str!("../upstream/error.rs"),
+    include_str!("../api/refusal.rs"),
+    include_str!("../api/graphql.rs"),
+];
 
 /// The codes that a file's `fn code` can give.
 fn codes(source: &'static str) -> Vec<&'static str> {
@@ -83,8 +89,27 @@ fn a_row_has_the_status_that_is_answered() {
         Refusal::DrainTooSlow,
         Refusal::ClientLeft,
         Refusal::Draining,
+        ApiRefusal::ReadOnly.into(),
+        ApiRefusal::Uploads.into(),
+        ApiRefusal::BearerAstray.into(),
+        ApiRefusal::Callback.into(),
+        ApiRefusal::MediaType.into(),
+        ApiRefusal::QueryTooLarge(1).into(),
+        ApiRefusal::Redirect(String::new()).into(),
+        ApiRefusal::Hops(3).into(),
+        ApiRefusal::Storage(String::new()).into(),
     ];
-    for refusal in own.into_iter().chain(upstream.map(Refusal::from)) {
+    let asked = [
+        "x",
+        r#"{"query":"{"}"#,
+        r#"{"query":"mutation{a}"}"#,
+        r#"{"query":"subscription{a}"}"#,
+        r#"{"query":"type A{a:B}"}"#,
+        r#"{"query":"{tempCloneToken}"}"#,
+        r#"{"id":"a"}"#,
+    ];
+    let asked = asked.map(|body| ApiRefusal::from(judge(body.as_bytes()).unwrap_err()).into());
+    for refusal in own.into_iter().chain(upstream.map(Refusal::from)).chain(asked) {
         assert_status(refusal.code(), refusal.status());
     }
     for reason in Reason::ALL {

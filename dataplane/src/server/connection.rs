@@ -22,6 +22,7 @@ use tokio_util::task::TaskTracker;
 
 use super::framing::Scanned;
 use super::socket::{Listener, Patient, Stream};
+use crate::api::links::Bases;
 use crate::config::Config;
 use crate::gate::Gate;
 use crate::host::PublicHosts;
@@ -43,6 +44,7 @@ pub(super) fn proxy(config: &Config, port: Option<u16>) -> Arc<Proxy> {
         hosts: PublicHosts::new(config.hosts.clone(), port),
         gate: Gate::start(config.controls.clone(), config.gate_timeout),
         upstream: Arc::new(Upstream::new(config.upstream.clone())),
+        bases: Bases::new(&config.upstream.api.scheme, &config.upstream.api.authority, &config.upstream.api.path),
         limits: config.limits,
         tasks: TaskTracker::new(),
     })

@@ -8,11 +8,12 @@ use super::{Excerpt, Unaskable, lexemes};
 /// Most bytes of a document; what is long in a request are its variables. gh's largest has 1,600.
 const MOST_DOCUMENT_BYTES: usize = 128 * 1024;
 /// Most tokens of a document, blanks, commas and comments included. gh's largest has 500.
-pub(super) const MOST_TOKENS: usize = 20_000;
+pub(super) const MOST_TOKENS: usize = 6_000;
 /// Deepest nesting of selections, lists and objects. gh's deepest is 13.
 const MOST_DEPTH: usize = 100;
-/// A repository's field that holds a token to clone it with.
-const CREDENTIAL: &str = "tempCloneToken";
+/// Fields that hold a credential: a token to clone a repository with, URLs that open an archive of it to anyone. The
+/// client names them in the answer as it likes, so they cannot be told apart there.
+const CREDENTIALS: [&str; 3] = ["tempCloneToken", "tarballUrl", "zipballUrl"];
 
 /// Judges everything in the document, whichever of its operations the request names.
 pub(super) fn judge(document: &str) -> Result<(), Unaskable> {
@@ -67,7 +68,7 @@ fn judge_operation(operation: &OperationDefinition) -> Result<(), Unaskable> {
 
 /// What the field selects is one, under whatever alias. A field whose name cannot be told counts as one.
 fn is_credential(field: &Field) -> bool {
-    field.name().and_then(|name| text(&name)).is_none_or(|name| name == CREDENTIAL)
+    field.name().and_then(|name| text(&name)).is_none_or(|name| CREDENTIALS.contains(&name.as_str()))
 }
 
 fn text(name: &Name) -> Option<String> {

@@ -100,7 +100,7 @@ impl Carrier {
         let (head, incoming) = answer.into_parts();
         let (feed, drink) = pipe();
         let _ = begin.send(Begun::Answer(head.headers, drink));
-        let mut passing = std::pin::pin!(pass(Bytes::new(), incoming, feed, limits, self.record.clone()));
+        let mut passing = std::pin::pin!(pass(incoming.into(), feed, limits, self.record.clone()));
         // A head may come while the body still goes up.
         loop {
             tokio::select! {

@@ -91,8 +91,8 @@ fn an_escape_in_json_hides_nothing() {
 
 #[test]
 fn the_words_name_the_operation_and_say_what_a_run_may_do() {
-    let said = "is not let through: the API is read-only for a run; code is changed by pushing a branch, and the rest \
-                (pull requests, comments, reviews) is for the one who started the run";
+    let said = "is not let through; the API is read-only for a run: change code by pushing a branch, and leave the rest \
+                (pull requests, comments, reviews, releases) to whoever started the run";
     for (document, operation) in [
         ("mutation PullRequestCreate{a}", "mutation PullRequestCreate"),
         ("mutation{a}", "mutation"),

@@ -77,7 +77,7 @@ fn a_document_of_too_many_bytes_or_tokens_is_refused_and_long_variables_are_not(
         let document = format!("{{a {}}}", many.repeat(40_000 / many.len()));
         assert_eq!(verdict(&document), "graphql-unparseable", "{many}");
     }
-    assert_eq!(verdict(&format!("{{{}}}", "a,".repeat(9_000))), "ok");
+    assert_eq!(verdict(&format!("{{{}}}", "a,".repeat(2_900))), "ok");
     let body = serde_json::json!({ "query": "{a}", "variables": { "b": long }, "operationName": long });
     assert_eq!(judge(body.to_string().as_bytes()), Ok(()));
 }

@@ -1,0 +1,164 @@
+//! An answer of the API on its way down: its links lead to the door, and no credential is in it.
+
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LINK, LOCATION};
+use http::{HeaderValue, Response, StatusCode};
+use hyper::body::Incoming;
+
+use crate::api::json::Changes;
+use crate::api::links::Links;
+use crate::body::{Answer, Body, JsonBody};
+use crate::headers;
+use crate::proxy::{Allowed, Exchange, Proxy};
+use crate::refusal::Refusal;
+use crate::route::Target;
+use crate::upstream::UpstreamError;
+
+/// The version of GitHub Enterprise Server that the door's API claims. gh asks for it, and refuses some commands
+/// without one; github.com, which serves the API in truth, has every feature of any version.
+const INSTALLED_VERSION: &str = "99.0.0";
+
+/// What an answer is of.
+pub(super) struct Of<'a> {
+    /// The REST resource.
+    pub(super) target: Option<&'a Target>,
+    /// Where it leads.
+    pub(super) location: Option<String>,
+}
+
+/// What a body is, by its media type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// `application/json`.
+    Json,
+    /// Other JSON of the API: it may hold a credential, and is otherwise none of ours.
+    Structured,
+    /// A file's content, which may look like anything, or no JSON.
+    Opaque,
+}
+
+impl Kind {
+    fn of(headers: &HeaderMap, target: Option<&Target>) -> Result<Self, UpstreamError> {
+        let media = headers.get(CONTENT_TYPE).and_then(|media| media.to_str().ok()).unwrap_or_default();
+        let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let raw = |name: &str| name.split('.').any(|part| part == "raw");
+        let content = target.is_some_and(Target::is_content);
+        Ok(match media.split_once('/') {
+            Some(("application", "json")) => Self::Json,
+            // A script around JSON, in which nothing could be changed.
+            Some((_, "javascript" | "x-javascript" | "ecmascript")) if !content => {
+                return Err(UpstreamError::Coded);
+            }
+            Some((_, subtype)) => match subtype.strip_suffix("+json") {
+                Some(name) if !(content && raw(name)) => Self::Structured,
+                Some(_) | None => Self::Opaque,
+            },
+            None => Self::Opaque,
+        })
+    }
+}
+
+impl Proxy {
+    /// Passes an answer of the API on.
+    pub(super) fn answer_api(
+        &self,
+        exchange: &Exchange,
+        allowed: Allowed,
+        answer: Response<Incoming>,
+        of: Of<'_>,
+    ) -> Result<Response<Body>, Refusal> {
+        let (head, incoming) = answer.into_parts();
+        let links = self.links(exchange);
+        let mut down = headers::downward(&head.headers);
+        lead_to_the_door(&mut down, &links)?;
+        if let Some(location) = of.location {
+            down.insert(LOCATION, value(&location)?);
+        }
+        let meta = head.status == StatusCode::OK && of.target.is_some_and(Target::is_meta);
+        let version = meta.then_some(INSTALLED_VERSION);
+        let change = change(&head.headers, of.target, Changes { links: Some(links), version })?;
+        if change.is_some() {
+            headers::forget_bytes(&mut down);
+        }
+        Ok(self.pass(exchange, allowed, (head.status, down), Answer { change, ..incoming.into() }))
+    }
+}
+
+/// The changes that a body needs; none: it goes as it is.
+fn change(
+    headers: &HeaderMap,
+    target: Option<&Target>,
+    changes: Changes,
+) -> Result<Option<JsonBody>, UpstreamError> {
+    let changes = match Kind::of(headers, target)? {
+        Kind::Json => changes,
+        Kind::Structured => Changes::default(),
+        Kind::Opaque => return Ok(None),
+    };
+    let mut codings = headers.get_all(CONTENT_ENCODING).iter().map(HeaderValue::as_bytes);
+    let gzip = match (codings.next(), codings.next()) {
+        (None, _) => false,
+        (Some(coding), None) if coding.eq_ignore_ascii_case(b"identity") => false,
+        (Some(coding), None) if coding.eq_ignore_ascii_case(b"gzip") => true,
+        (Some(_), _) => return Err(UpstreamError::Coded),
+    };
+    Ok(Some(JsonBody::new(changes, gzip)))
+}
+
+/// Rewrites each `Link`.
+fn lead_to_the_door(headers: &mut HeaderMap, links: &Links) -> Result<(), UpstreamError> {
+    let rewritten: Vec<HeaderValue> = headers
+        .get_all(LINK)
+        .iter()
+        .map(|link| value(&links.link_header(link.to_str().map_err(|_unreadable| UpstreamError::Unsendable)?)))
+        .collect::<Result<_, _>>()?;
+    headers.remove(LINK);
+    for link in rewritten {
+        headers.append(LINK, link);
+    }
+    Ok(())
+}
+
+fn value(text: &str) -> Result<HeaderValue, UpstreamError> {
+    HeaderValue::from_str(text).map_err(|_impossible| UpstreamError::Unsendable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::route::Route;
+
+    fn kind(media: &'static str, path: &str) -> Result<Kind, UpstreamError> {
+        let route = Route::of(&http::Method::GET, &format!("/api/v3{path}").parse().unwrap()).unwrap();
+        let Route::Rest(target) = route else { panic!("{path}") };
+        Kind::of(&[(CONTENT_TYPE, HeaderValue::from_static(media))].into_iter().collect(), Some(&target))
+    }
+
+    #[test]
+    fn a_file_that_looks_like_json_is_no_answer_of_the_apis_own() {
+        for (media, expected) in [
+            ("application/json; charset=utf-8", Kind::Json),
+            ("Application/JSON", Kind::Json),
+            ("application/vnd.github.object+json; charset=utf-8", Kind::Structured),
+            ("application/problem+json", Kind::Structured),
+            ("application/vnd.github.v3.raw+json; charset=utf-8", Kind::Opaque),
+            ("application/vnd.github.raw+json", Kind::Opaque),
+            ("application/vnd.github.v3.diff; charset=utf-8", Kind::Opaque),
+            ("text/javascript", Kind::Opaque),
+            ("text/plain", Kind::Opaque),
+            ("", Kind::Opaque),
+        ] {
+            assert_eq!(kind(media, "/repos/o/r/contents/f"), Ok(expected), "{media}");
+        }
+        for path in ["/repos/o/r/readme", "/repositories/1/git/blobs/abc", "/repos/o/r/readme/docs"] {
+            assert_eq!(kind("application/vnd.github.raw+json", path), Ok(Kind::Opaque), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_files_content_is_looked_into() {
+        for path in ["/repos/o/r", "/repos/o/r/issues/1", "/repos/contents/readme", "/contents/a"] {
+            assert_eq!(kind("application/vnd.github.raw+json", path), Ok(Kind::Structured), "{path}");
+            assert_eq!(kind("application/javascript", path), Err(UpstreamError::Coded), "{path}");
+        }
+    }
+}
