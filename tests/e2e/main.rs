@@ -1,6 +1,7 @@
 //! End to end: every part a process of its own, real clients, the stand-in GitHub behind them.
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's own steps fail by a panic")]
 
+mod api;
 mod bearers;
 mod binding;
 mod config;

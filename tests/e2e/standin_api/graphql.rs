@@ -74,18 +74,17 @@ async fn graphql_gives_null_and_an_error_for_what_a_token_may_not_read() {
     let without = READ.iter().filter(|(name, _)| !["statuses", "issues"].contains(name)).copied();
     let token = ground.github.token(&without.collect::<Vec<_>>(), None);
     let query = "{ repository(owner: \"acme\", name: \"api\") { name issues(first: 1) { totalCount }
-        pullRequest(number: 42) { commits(last: 1) { nodes { commit { statusCheckRollup {
+        pullRequest(number: 43) { commits(last: 1) { nodes { commit { statusCheckRollup {
             contexts(first: 9) { nodes { __typename ... on CheckRun { name } } } } } } } } } }";
     let answer = ground.graphql_as(&token, query, Value::Null).await;
     let repository = &answer["data"]["repository"];
     assert_eq!((&repository["name"], &repository["issues"]), (&json!("api"), &Value::Null));
     let rollup = &repository["pullRequest"]["commits"]["nodes"][0]["commit"]["statusCheckRollup"];
-    let check = |name: &str| json!({ "__typename": "CheckRun", "name": name });
-    assert_eq!(rollup["contexts"]["nodes"], json!([check("build"), check("lint"), null]));
+    assert_eq!(rollup["contexts"]["nodes"], json!([null]));
     let paths = answer["errors"].as_array().unwrap().iter().map(|error| error["path"].to_string());
     let paths = paths.collect::<Vec<_>>();
     assert_eq!(paths[0], "[\"repository\",\"issues\"]");
-    assert!(paths[1].ends_with("\"contexts\",\"nodes\",2]"), "{paths:?}");
+    assert!(paths[1].ends_with("\"contexts\",\"nodes\",0]"), "{paths:?}");
     assert_eq!(answer["errors"][1]["type"], "FORBIDDEN");
 }
 

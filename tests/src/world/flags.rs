@@ -33,6 +33,7 @@ pub(super) fn dataplane_flags(github: &Github, folder: &Path, control: &Process,
         format!("--control={gate}"),
         format!("--github-url={}", github.url()),
         format!("--github-api-url={}", github.api_url()),
+        format!("--storage-hosts={}", github.storage_address().to_string().replace("127.0.0.1", "localhost")),
         format!("--github-ca={}", github.ca_file().display()),
     ];
     if !plain {
