@@ -44,12 +44,22 @@ async fn a_served_demo_gives_a_shell_what_it_needs_and_ends_with_a_signal() {
     let (status, said) = git("api", &["push", "origin", ":main"]).await;
     assert_eq!(status, Some(1), "{said}");
     assert!(said.contains("refused: default branch"), "{said}");
-    let (status, said) = git(".", &["clone", "--quiet", "https://git.door.test/acme/web"]).await;
+    let (_, door) = exports.iter().find(|(name, _)| name == "GITDOOR_URL").unwrap();
+    let (status, said) = git(".", &["ls-remote", &format!("{door}/acme/api"), "refs/heads/fix-x"]).await;
     assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("refs/heads/fix-x"), "{said}");
     for gh in gh::versions() {
-        // The first is answered by the door, which has an id for each request, the second by the proxy before it.
-        let (_status, said) = run(&gh.program, ".", &["api", "--include", "no/such/thing"]).await;
-        assert!(said.contains("X-Request-Id: "), "{said}");
+        // In the clone of a URL of github.com it finds the door, and the repository.
+        for (arguments, words) in [
+            (&["pr", "checkout", "42"][..], "feature-42"),
+            (&["pr", "diff", "42", "--name-only"], "docs/greeting.md"),
+            (&["run", "view", "77", "--log"], "test greets_by_name ... ok"),
+            (&["api", "gitdoor/run", "--jq", ".summary"], "it may push branches of acme/api other than main"),
+        ] {
+            let (status, said) = run(&gh.program, "api", arguments).await;
+            assert_eq!(status, Some(0), "{arguments:?}: {said}");
+            assert!(said.contains(words), "{arguments:?}: {said}");
+        }
         let (status, said) = run(&gh.program, ".", &["api", "https://api.github.com/user"]).await;
         assert_eq!(status, Some(1), "{said}");
         assert!(said.contains("recorder: not the door"), "{said}");

@@ -1,8 +1,10 @@
 //! `cargo demo`: gitdoor at work on loopback, command by command, each step checked.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it is there to be read in a terminal")]
 
+mod reading;
 mod serve;
 mod story;
+mod terminal;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -10,16 +12,19 @@ use std::process::ExitCode;
 const HELP: &str = "\
 gitdoor at work, on this machine alone: no root, no GitHub account, no change to any file of yours.
 
-Usage: cargo demo                A story in seconds: stock git clones, is refused, pushes, is refused elsewhere,
-                                 is revoked. Exits 0 only if every step did what it should.
-       cargo demo -- --serve     Prints what a shell needs to clone https://github.com/acme/api through the door
+Usage: cargo demo                A story in seconds: stock git clones, is refused, pushes, is refused elsewhere; stock
+                                 gh reads, and is refused where it would write; the run is revoked. Exits 0 only if
+                                 every step did what it should.
+       cargo demo -- --serve     Prints what a shell needs to work with https://github.com/acme/api through the door
                                  with a fresh run, then `ready`, and stays until Ctrl-C:
                                      cargo demo -- --serve > door.sh &   then, once it says ready:
                                      grep ^export door.sh > exports.sh && . ./exports.sh
-                                     git clone https://github.com/acme/api
-                                     gh repo view acme/api
-                                 gh works in what `gh repo clone acme/web` made, since a clone has to name the host
-                                 that gh knows. That shell reaches nothing but the door by HTTPS.
+                                     git clone https://github.com/acme/api && cd api
+                                     gh pr view 42; gh pr checkout 42; gh run view 77 --log
+                                     gh api --paginate 'repos/acme/api/issues?per_page=100' --jq length
+                                     curl --cacert $SSL_CERT_FILE -u x:$GITDOOR_BEARER $GITDOOR_URL/api/v3/gitdoor/run
+                                 That shell reaches nothing but the door by HTTPS. A gh of a known version is where
+                                 `tests/run machine` puts it: target/gh/2.102.0/gh.
        cargo demo -- --help      This text.
 
 It starts gitdoor's control and data plane as processes of their own, and a stand-in for GitHub: a small server with

@@ -31,11 +31,16 @@ pub struct Version {
     pub number: String,
 }
 
-/// Every gh that is here, the oldest first.
+/// Every gh that is here, the oldest first; there must be one.
 pub fn versions() -> Vec<Version> {
-    let folder = std::env::var_os("GITDOOR_TEST_GH_DIR")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/gh"), PathBuf::from);
-    let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let found = found();
+    assert!(!found.is_empty(), "there is no gh below {}: `tests/run machine` fetches it", folder().display());
+    found
+}
+
+/// Every gh that is here, the oldest first.
+pub fn found() -> Vec<Version> {
+    let entries = fs::read_dir(folder()).into_iter().flatten().flatten();
     let mut found: Vec<Version> = entries
         .map(|entry| Version {
             program: entry.path().join("gh"),
@@ -46,8 +51,13 @@ pub fn versions() -> Vec<Version> {
     found.sort_by_key(|version| {
         version.number.split('.').map(|part| part.parse().ok()).collect::<Vec<Option<u32>>>()
     });
-    assert!(!found.is_empty(), "there is no gh below {}: `tests/run machine` fetches it", folder.display());
     found
+}
+
+/// Where `tests/run` puts them, each in a folder of its version.
+fn folder() -> PathBuf {
+    std::env::var_os("GITDOOR_TEST_GH_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/gh"), PathBuf::from)
 }
 
 /// The oldest gh that is here.

@@ -12,8 +12,8 @@ pub(super) async fn serve() -> Result<()> {
     // Listened for before anything starts: an early one must end it in order, too.
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let world = World::builder(std::env::current_exe()?).detached().start().await;
-    world.github.create("acme/api");
+    let world = World::builder(std::env::current_exe()?).detached().control_flag("--read-statuses").start().await;
+    world.github.seed("acme/api").furnished().create();
     world.github.create("acme/web");
     let run = world.register(Identity::Write).await;
     for (name, value) in exports(&world, &run.bearer) {
@@ -28,9 +28,9 @@ pub(super) async fn serve() -> Result<()> {
     Ok(())
 }
 
-/// What makes `https://github.com/` lead to the door, with the bearer as password there and nowhere else, and gh take
-/// the door for its host. gh knows it by a name that only the proxy can tell the address of; whatever else the shell
-/// asks for by HTTPS ends at the proxy, with a 404.
+/// What makes `https://github.com/` lead to the door, and gh take the door for its host. Both call it by one name, so gh
+/// finds its host in a clone's remotes. Only the proxy can tell the address of that name; whatever else the shell asks
+/// for by HTTPS ends at the proxy, with a 404. `GITDOOR_URL` is the same door, for requests by hand.
 fn exports(world: &World, bearer: &str) -> Vec<(&'static str, String)> {
     let door = world.url(0);
     let authorities = world.ca_file().display().to_string();
@@ -39,18 +39,21 @@ fn exports(world: &World, bearer: &str) -> Vec<(&'static str, String)> {
     let helper =
         "!f() { test \"$1\" = get && echo username=x-access-token && echo \"password=$GITDOOR_BEARER\"; }; f";
     vec![
+        ("GITDOOR_URL", door.clone()),
         ("GITDOOR_BEARER", bearer.to_owned()),
         ("GIT_SSL_CAINFO", authorities.clone()),
         ("GIT_TERMINAL_PROMPT", "0".to_owned()),
         ("GIT_CONFIG_COUNT", "3".to_owned()),
-        ("GIT_CONFIG_KEY_0", format!("url.{door}/.insteadOf")),
+        ("GIT_CONFIG_KEY_0", format!("url.https://{DOOR}/.insteadOf")),
         ("GIT_CONFIG_VALUE_0", "https://github.com/".to_owned()),
-        ("GIT_CONFIG_KEY_1", format!("credential.{door}.helper")),
+        ("GIT_CONFIG_KEY_1", format!("credential.https://{DOOR}.helper")),
         ("GIT_CONFIG_VALUE_1", helper.to_owned()),
-        ("GIT_CONFIG_KEY_2", format!("credential.https://{DOOR}.helper")),
+        ("GIT_CONFIG_KEY_2", format!("credential.{door}.helper")),
         ("GIT_CONFIG_VALUE_2", helper.to_owned()),
         ("GH_HOST", DOOR.to_owned()),
         ("GH_CONFIG_DIR", settings.display().to_string()),
+        ("GH_PROMPT_DISABLED", "1".to_owned()),
+        ("GH_NO_UPDATE_NOTIFIER", "1".to_owned()),
         ("SSL_CERT_FILE", authorities),
         ("HTTPS_PROXY", world.recorder().url()),
         ("NO_PROXY", "localhost,127.0.0.1".to_owned()),

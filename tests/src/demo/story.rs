@@ -1,20 +1,22 @@
-//! The story: a run without a repository clones, binds by its first push, is refused, is revoked.
+//! The story: a run without a repository clones, binds by its first push, is refused, reads, is revoked.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 use gitdoor_proto::v1::{Identity, Push, PushOutcome};
 
+use super::reading;
+use super::terminal::{expect, say, search, shown, typed};
 use crate::git::{Git, Output};
-use crate::world::{Run, Secret, World};
+use crate::world::{Run, World};
 
 /// Tells it; fails at the first step that does not do what it should.
 pub(super) async fn tell() -> Result<()> {
     say("gitdoor's control and data plane start, and a stand-in for GitHub with acme/api and acme/web.");
     let program = std::env::current_exe()?;
-    let world = World::builder(&program).detached().start().await;
-    world.github.create("acme/api");
+    let world = World::builder(&program).detached().control_flag("--read-statuses").start().await;
+    world.github.seed("acme/api").furnished().create();
     world.github.create("acme/web");
     say(&format!("git's remote is {}, the door. Behind it is {}.", world.url(0), world.github.url()));
     say("A run is registered: identity write, no repository. Its bearer is all that its sandbox gets.");
@@ -26,6 +28,7 @@ pub(super) async fn tell() -> Result<()> {
     sandbox.branch_lands().await?;
     sandbox.other_repository_is_refused().await?;
     sandbox.traffic_shows_no_token().await?;
+    reading::tell(&world, &run).await?;
     sandbox.revocation_ends_it(&run).await?;
     sandbox.ledger_tells(&run).await?;
     sandbox.nothing_leaked()?;
@@ -124,13 +127,8 @@ impl Sandbox<'_> {
     fn nothing_leaked(&self) -> Result<()> {
         say("No installation token was anywhere in the sandbox.");
         let tokens = self.world.token_secrets();
-        let environment = format!("{:?}", self.git.environment());
-        ensure!(!holds(&tokens, environment.as_bytes()), "a token is in the environment");
-        let files = files(self.git.home())?;
-        for file in &files {
-            ensure!(!holds(&tokens, &fs::read(file)?), "a token is in {}", file.display());
-        }
-        say(&format!("Searched: its environment, {} files, its traffic.", files.len()));
+        let files = search(&tokens, self.git.environment(), self.git.home())?;
+        say(&format!("Searched: its environment, {files} files, its traffic."));
         Ok(())
     }
 
@@ -140,13 +138,13 @@ impl Sandbox<'_> {
 
     /// Runs git, and shows what was typed and what was printed.
     async fn git(&self, git: &Git, arguments: &[&str]) -> Output {
-        println!("\n$ git {}", arguments.join(" "));
+        typed("git", arguments);
         shown(git.run(arguments).await)
     }
 
     /// Runs the operator's command line, likewise.
     async fn gitdoor(&self, arguments: &[&str]) -> Output {
-        println!("\n$ gitdoor {}", arguments.join(" "));
+        typed("gitdoor", arguments);
         let control = format!("--control={}", self.world.runs_address());
         let arguments = [&["__gitdoor"], arguments, &[control.as_str()]].concat();
         shown(self.git.run_program(&self.program, &arguments).await)
@@ -155,36 +153,3 @@ impl Sandbox<'_> {
 
 /// Where git writes down its traffic.
 const TRACE: &str = "trace";
-
-fn say(words: &str) {
-    println!("\n# {words}");
-}
-
-fn shown(output: Output) -> Output {
-    print!("{}", output.text());
-    output
-}
-
-fn expect(output: &Output, code: i32, words: &str) -> Result<()> {
-    ensure!(output.code == Some(code), "exit status {code} was expected of {output}");
-    ensure!(output.text().contains(words), "{words:?} was expected of {output}");
-    Ok(())
-}
-
-fn holds(secrets: &[Secret], bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(bytes);
-    secrets.iter().any(|secret| secret.is_in(&text))
-}
-
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            found.extend(files(&entry.path())?);
-        } else if entry.file_type()?.is_file() {
-            found.push(entry.path());
-        }
-    }
-    Ok(found)
-}
