@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use clap::{Parser, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
 use crate::github;
-use crate::store::sqlite::OpenError;
+use crate::store::{postgres, sqlite};
 
 /// Longest time for a connection to the forge.
 const FORGE_CONNECT: Duration = Duration::from_secs(5);
@@ -61,10 +62,11 @@ pub struct Config {
     #[arg(long, env = "GITDOOR_ADMIN_LISTEN", value_name = "ADDR", help_heading = "Listeners")]
     pub admin_listen: SocketAddr,
 
-    /// Where runs and the ledger are kept: sqlite:PATH
+    /// Where runs and the ledger are kept: sqlite:PATH, or postgres://[USER@]HOST[:PORT]/DATABASE[?OPTIONS]
     ///
-    /// The file is made when there is none. It belongs to one process at a time. A file that is no store, or a
-    /// broken one, is refused and left as it is.
+    /// A file is made when there is none. It belongs to one process at a time. A file that is no store, or a broken
+    /// one, is refused and left as it is. A database of PostgreSQL serves several controls, and is in UTF8. Its
+    /// certificate is checked against HOST, but on loopback and with ?host=/FOLDER, a Unix socket.
     #[arg(
         long,
         env = "GITDOOR_STORE",
@@ -73,6 +75,18 @@ pub struct Config {
         help_heading = "Store"
     )]
     pub store: StoreUrl,
+
+    /// The password for PostgreSQL: a file. One in the URL is refused, since other processes see it
+    #[arg(long, env = "GITDOOR_STORE_PASSWORD_FILE", value_name = "FILE", help_heading = "Store")]
+    pub store_password_file: Option<PathBuf>,
+
+    /// Certificate authorities to trust for PostgreSQL instead of the system's: a file in PEM
+    #[arg(long, env = "GITDOOR_STORE_CA", value_name = "FILE", help_heading = "Store")]
+    pub store_ca: Option<PathBuf>,
+
+    /// Most connections to PostgreSQL
+    #[arg(long, env = "GITDOOR_STORE_CONNECTIONS", value_name = "N", default_value = "16", help_heading = "Store")]
+    pub store_connections: NonZeroU16,
 
     /// How long runs and their pushes are kept after the run has expired
     #[arg(
@@ -152,6 +166,16 @@ impl Config {
             overall_timeout: FORGE_OVERALL,
         }
     }
+
+    /// The settings of a store in PostgreSQL.
+    pub(crate) fn postgres(&self, url: &str) -> postgres::Config {
+        postgres::Config {
+            url: url.to_owned(),
+            password_file: self.store_password_file.clone(),
+            ca: self.store_ca.clone(),
+            connections: self.store_connections,
+        }
+    }
 }
 
 /// How log lines are written.
@@ -213,7 +237,7 @@ pub enum StoreUrl {
 
 /// Text that names no store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a store is sqlite:PATH or postgres://HOST/NAME")]
+#[error("a store is sqlite:PATH or postgres://HOST/DATABASE")]
 pub struct InvalidStore;
 
 impl FromStr for StoreUrl {
@@ -268,18 +292,18 @@ pub enum Unusable {
         /// Why.
         source: io::Error,
     },
-    /// The store cannot be opened.
+    /// The store's file cannot be opened.
     #[error("--store")]
-    Store {
+    Sqlite {
         /// Why.
-        source: OpenError,
+        source: sqlite::OpenError,
     },
-    /// A password on the command line is seen by every process of the machine.
-    #[error("--store: a password in the URL is refused")]
-    StorePassword,
-    /// A store that is not there yet.
-    #[error("--store: PostgreSQL is not built in yet; use sqlite:PATH")]
-    Postgres,
+    /// The store's server cannot be used.
+    #[error("{}", source.flag())]
+    Postgres {
+        /// Why.
+        source: postgres::OpenError,
+    },
     /// The forge's client cannot be made.
     #[error("{}", source.flag())]
     GitHub {
@@ -337,6 +361,7 @@ mod tests {
         assert_eq!(config.keep, Duration::from_hours(24 * 30));
         assert_eq!(config.github_api_url, "https://api.github.com");
         assert_eq!(config.store, StoreUrl::Sqlite("gitdoor.sqlite".into()));
+        assert_eq!(config.store_connections.get(), 16);
     }
 
     #[test]
@@ -356,6 +381,7 @@ mod tests {
         for wrong in [
             ["--store", "mysql://x"],
             ["--store", "sqlite:"],
+            ["--store-connections", "0"],
             ["--keep", "soon"],
             ["--log-level", "a=b=c"],
             ["--github-installation-id", "x"],

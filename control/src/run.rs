@@ -107,6 +107,16 @@ pub struct Binding {
     pub bound_at: SystemTime,
 }
 
+impl Binding {
+    /// Notes the default branch as it was read now; earlier ones are kept.
+    pub fn see_default_branch(&mut self, branch: &str) {
+        branch.clone_into(&mut self.default_branch);
+        if !self.default_branches.iter().any(|earlier| earlier == branch) {
+            self.default_branches.push(branch.to_owned());
+        }
+    }
+}
+
 /// A run as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
@@ -163,6 +173,18 @@ impl Run {
         } else {
             State::Live
         }
+    }
+
+    /// Whether it is live and has the bearer of this generation.
+    #[must_use]
+    pub fn is_current(&self, generation: u64, now: SystemTime) -> bool {
+        self.state(now) == State::Live && self.bearer.generation == generation
+    }
+
+    /// Whether a registration is a retry of this run's own: on the same terms, while it is live and was not used.
+    #[must_use]
+    pub fn is_replaced_by(&self, again: &Self) -> bool {
+        self.first_used_at.is_none() && self.state(again.registered_at) == State::Live && self.terms == again.terms
     }
 
     /// Time until it expires.

@@ -21,7 +21,9 @@ use crate::lease::Leases;
 use crate::listen::{self, Listener};
 use crate::service::gate::GateService;
 use crate::service::runs::RunsService;
+use crate::store::Store;
 use crate::store::measured::Measured;
+use crate::store::postgres::Postgres;
 use crate::store::sqlite::Sqlite;
 use crate::{admin, sweep};
 
@@ -73,7 +75,28 @@ pub async fn serve(
     ready: impl FnOnce(&Addresses),
 ) -> Result<(), Failure> {
     let forge = GitHub::new(&config.github()).map_err(|source| Unusable::GitHub { source })?;
-    let store = Arc::new(Measured::new(open_store(&config.store)?));
+    match &config.store {
+        StoreUrl::Sqlite(path) => {
+            let store = Sqlite::open(path).map_err(|source| Unusable::Sqlite { source })?;
+            serve_store(store, forge, config, metrics, drain, ready).await
+        }
+        StoreUrl::Postgres(url) => {
+            let opened = Postgres::open(&config.postgres(url)).await;
+            let store = opened.map_err(|source| Unusable::Postgres { source })?;
+            serve_store(store, forge, config, metrics, drain, ready).await
+        }
+    }
+}
+
+async fn serve_store<S: Store>(
+    store: S,
+    forge: GitHub,
+    config: Config,
+    metrics: PrometheusHandle,
+    drain: CancellationToken,
+    ready: impl FnOnce(&Addresses),
+) -> Result<(), Failure> {
+    let store = Arc::new(Measured::new(store));
     let runs_listener = listen::bind("--runs-listen", &config.runs_listen).await?;
     let gate_listener = listen::bind("--gate-listen", &config.gate_listen).await?;
     let admin_listener = bind_admin(config.admin_listen).await?;
@@ -106,17 +129,6 @@ pub async fn serve(
     // Only a task that panicked or was aborted has an error here; neither leaves anything to do.
     drop(tokio::join!(admin, sweep, prune));
     served
-}
-
-fn open_store(url: &StoreUrl) -> Result<Sqlite, Unusable> {
-    match url {
-        StoreUrl::Sqlite(path) => Sqlite::open(path).map_err(|source| Unusable::Store { source }),
-        StoreUrl::Postgres(url) => {
-            let authority = url.split("//").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
-            let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
-            Err(if user.contains(':') { Unusable::StorePassword } else { Unusable::Postgres })
-        }
-    }
 }
 
 async fn bind_admin(address: SocketAddr) -> Result<TcpListener, Unusable> {

@@ -64,9 +64,11 @@ impl From<Failure> for Status {
             Failure::Store(error) => {
                 tracing::error!(error = cause(error), "the store failed");
                 match error {
-                    StoreError::Busy | StoreError::Closed | StoreError::RolledBack | StoreError::Sqlite(_) => {
-                        Self::unavailable(words)
-                    }
+                    StoreError::Busy
+                    | StoreError::Closed
+                    | StoreError::RolledBack
+                    | StoreError::Sqlite(_)
+                    | StoreError::Postgres(_) => Self::unavailable(words),
                     StoreError::Unreadable(_) => Self::internal(words),
                 }
             }

@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod conformance;
 pub mod measured;
+pub mod postgres;
+mod row;
 pub mod sqlite;
 
 use std::future::Future;
@@ -15,6 +17,8 @@ use gitdoor_proto::{BearerHash, RunId};
 
 use crate::push::{Closing, Push, PushId};
 use crate::run::{Binding, Run};
+
+pub use self::row::Unreadable;
 
 /// A store. One conformance suite holds for all of them.
 pub trait Store: Send + Sync + 'static {
@@ -149,8 +153,11 @@ pub enum StoreError {
     RolledBack,
     /// A row does not read as what was written.
     #[error("a row of the store cannot be read")]
-    Unreadable(#[source] sqlite::Unreadable),
+    Unreadable(#[source] Unreadable),
     /// `SQLite` failed.
     #[error("the store failed")]
     Sqlite(#[source] Arc<rusqlite::Error>),
+    /// PostgreSQL failed, or cannot be reached.
+    #[error("the store failed")]
+    Postgres(#[source] postgres::Failure),
 }

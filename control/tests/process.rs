@@ -12,6 +12,10 @@ use gitdoor_proto::v1::runs_client::RunsClient;
 use tokio::sync::mpsc;
 use tonic::transport::{Channel, Endpoint};
 
+#[path = "../src/store/postgres/server.rs"]
+#[expect(dead_code, reason = "the tests of the store itself use the rest")]
+mod postgres;
+
 /// A folder with a key and a store.
 struct Place(tempfile::TempDir);
 
@@ -56,7 +60,11 @@ impl Place {
     }
 
     fn start(&self) -> Control {
-        let mut child = self.command(&[]).stderr(Stdio::inherit()).spawn().unwrap();
+        self.start_with(&[])
+    }
+
+    fn start_with(&self, changed: &[(&str, String)]) -> Control {
+        let mut child = self.command(changed).stderr(Stdio::inherit()).spawn().unwrap();
         let mut ready = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
         Control { child, ready }
@@ -151,6 +159,27 @@ async fn what_was_answered_is_there_after_a_kill_amid_the_work() {
 }
 
 #[tokio::test]
+async fn two_controls_share_the_runs_of_a_postgresql_and_a_kill_of_one_loses_none() {
+    let server = postgres::Server::start();
+    let store = [("--store", server.url("postgres"))];
+    let (one, other) = (Place::new(), Place::new());
+    let (killed, kept) = (one.start_with(&store), other.start_with(&store));
+    let message =
+        v1::RegisterRunRequest { run_id: "r".into(), identity: v1::Identity::Read.into(), ..Default::default() };
+    one.runs().await.register_run(message).await.unwrap();
+    assert_eq!(killed.signal("-KILL").code(), None);
+    let run = v1::GetRunRequest { run_id: "r".into() };
+    let shown = other.runs().await.get_run(run.clone()).await.unwrap().into_inner().run.unwrap();
+    assert_eq!(shown.state(), v1::RunState::Live);
+    other.runs().await.revoke_run(v1::RevokeRunRequest { run_id: "r".into() }).await.unwrap();
+    let again = Place::new();
+    let restarted = again.start_with(&store);
+    let shown = again.runs().await.get_run(run).await.unwrap().into_inner().run.unwrap();
+    assert_eq!(shown.state(), v1::RunState::Revoked);
+    assert_eq!((kept.signal("-TERM").code(), restarted.signal("-TERM").code()), (Some(0), Some(0)));
+}
+
+#[tokio::test]
 async fn no_secret_is_logged_at_any_level() {
     let place = Place::new();
     let log = place.path("log");
@@ -195,8 +224,10 @@ fn configuration_that_cannot_be_used_exits_64_and_names_its_flag() {
         ("--github-app-key", value("none")),
         ("--store", format!("sqlite:{}", value("letter"))),
         ("--store", format!("sqlite:{}", value("none/store"))),
-        ("--store", "postgres://db/gitdoor".into()),
+        ("--store", format!("postgres:///gitdoor?host={}", value("none"))),
+        ("--store", "postgres://127.0.0.1:1/gitdoor".into()),
         ("--store", "postgres://user:hush@db/gitdoor".into()),
+        ("--store", "postgres://db/gitdoor?sslmode=require".into()),
         ("--runs-listen", "0.0.0.0:0".into()),
         ("--gate-listen", format!("unix:{}", value("none/gate"))),
     ];

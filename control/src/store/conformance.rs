@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime};
 use gitdoor_proto::{BearerHash, Pattern, RepositoryName, RunId};
 
 use super::measured::Measured;
+use super::postgres::server::Server;
+use super::postgres::{self, Postgres};
 use super::sqlite::Sqlite;
 use super::{Closed, Opened, Registered, Rotated, Store};
 use crate::clock;
@@ -15,33 +17,67 @@ use crate::run::{Binding, Identity, Run};
 
 /// Opens a store at a path that may hold one already.
 trait Open: Store + Sized {
-    fn open_at(path: &Path) -> Self;
+    async fn open_at(path: &Path) -> Self;
 }
 
 impl Open for Sqlite {
-    fn open_at(path: &Path) -> Self {
+    async fn open_at(path: &Path) -> Self {
         Self::open(path).unwrap()
     }
 }
 
-impl Open for Measured<Sqlite> {
-    fn open_at(path: &Path) -> Self {
-        Self::new(Sqlite::open(path).unwrap())
+/// A schema of the server that listens in a folder.
+impl Open for Postgres {
+    async fn open_at(path: &Path) -> Self {
+        let (folder, schema) = (path.parent().unwrap().display(), path.file_name().unwrap().display());
+        let url = format!("postgres://gitdoor@/promises?host={folder}&options=-csearch_path%3D{schema}");
+        Self::open(&postgres::Config::new(&url)).await.unwrap()
     }
 }
 
-/// Makes each promise a test for each store.
+impl<S: Open> Open for Measured<S> {
+    async fn open_at(path: &Path) -> Self {
+        Self::new(S::open_at(path).await)
+    }
+}
+
+/// Makes each promise a test for each store in a file; and one test of them all for each store in a server, which
+/// takes longer to start than they do.
 macro_rules! promises {
     ($($promise:ident,)*) => {
         mod sqlite { $(#[tokio::test] async fn $promise() { super::with_folder::<super::Sqlite, _, _>(super::$promise).await; })* }
         mod measured_sqlite { $(#[tokio::test] async fn $promise() { super::with_folder::<super::Measured<super::Sqlite>, _, _>(super::$promise).await; })* }
+
+        async fn every_promise<S: Open>() {
+            let server = Server::start();
+            server.create("promises");
+            let schemas = [$(concat!("CREATE SCHEMA ", stringify!($promise))),*].join(";");
+            server.sql("promises", &schemas);
+            $(
+                // The last one that is named is the one that broke.
+                println!("{}", stringify!($promise));
+                let path = server.folder().join(stringify!($promise));
+                $promise(S::open_at(&path).await, path).await;
+            )*
+        }
     };
+}
+
+#[tokio::test]
+async fn every_promise_holds_in_postgres() {
+    every_promise::<Postgres>().await;
+}
+
+#[tokio::test]
+async fn every_promise_holds_in_measured_postgres() {
+    every_promise::<Measured<Postgres>>().await;
 }
 
 promises! {
     a_run_reads_as_it_was_registered,
     an_unused_run_registered_again_on_the_same_terms_gets_a_new_secret,
     a_run_that_was_used_or_ended_or_asked_for_otherwise_is_not_registered_again,
+    many_retries_at_once_leave_one_secret_and_count_each,
     a_use_is_marked_once_and_only_for_the_present_bearer,
     a_live_run_is_rotated_and_no_other,
     a_revocation_stands_from_its_first_time,
@@ -66,7 +102,7 @@ where
 {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store");
-    promise(S::open_at(&path), path).await;
+    promise(S::open_at(&path).await, path).await;
 }
 
 fn id(text: &str) -> RunId {
@@ -161,6 +197,27 @@ async fn a_run_that_was_used_or_ended_or_asked_for_otherwise_is_not_registered_a
         let stored = store.run(&again.id).await.unwrap().unwrap();
         assert_eq!(store.register(&again).await.unwrap(), Registered::Exists(stored), "{}", again.id);
     }
+}
+
+async fn many_retries_at_once_leave_one_secret_and_count_each<S: Store>(store: S, _: std::path::PathBuf) {
+    let store = &store;
+    let registrations = (1..=16_u8).map(|number| async move {
+        let mut run = run("r", later(number.into()));
+        // The same repository, however it is spelled.
+        let spelled = if number % 2 == 0 { "acme/api" } else { "Acme/API" };
+        run.terms.repository = Some(RepositoryName::parse(spelled).unwrap());
+        run.bearer.hash = BearerHash::from_bytes([number; 32]);
+        store.register(&run).await.unwrap()
+    });
+    let mut answers = futures_util::future::join_all(registrations).await;
+    answers.sort_by_key(|answer| match answer {
+        Registered::Created(run) | Registered::Replaced(run) | Registered::Exists(run) => run.bearer.generation,
+    });
+    assert!(matches!(answers[0], Registered::Created(_)));
+    assert!(answers[1..].iter().all(|answer| matches!(answer, Registered::Replaced(_))));
+    let Some(Registered::Replaced(last)) = answers.pop() else { panic!() };
+    assert_eq!(last.bearer.generation, 16);
+    assert_eq!(store.run(&id("r")).await.unwrap(), Some(last));
 }
 
 async fn a_use_is_marked_once_and_only_for_the_present_bearer<S: Store>(store: S, _: std::path::PathBuf) {
@@ -263,7 +320,13 @@ async fn the_first_reported_end_of_a_push_stands<S: Store>(store: S, _: std::pat
     let opened = push("r", 1);
     store.open_push(&opened, 1, later(1)).await.unwrap();
     let refused = Closing {
-        upstream_refusals: vec![(b"refs/heads/\xc0".to_vec(), "hook declined".into()), (b"x".to_vec(), "y".into())],
+        upstream_refusals: [
+            (&b"refs/heads/\xc0"[..], "first words"),
+            (b"x", "y"),
+            (b"refs/heads/\xc0", "hook declined"),
+        ]
+        .map(|(name, words)| (name.to_vec(), words.to_owned()))
+        .to_vec(),
         ..closing(Outcome::RefusedUpstream)
     };
     assert_eq!(store.close_push(opened.id, &refused).await.unwrap(), Closed::Now);
@@ -353,7 +416,7 @@ async fn what_was_answered_is_there_after_a_restart<S: Open>(store: S, path: std
     store.revoke(&id("r"), later(2)).await.unwrap();
     let (run, pushes) = (store.run(&id("r")).await.unwrap(), store.pushes(&id("r"), 9).await.unwrap());
     drop(store);
-    let store = S::open_at(&path);
+    let store = S::open_at(&path).await;
     assert_eq!(store.run(&id("r")).await.unwrap(), run);
     assert_eq!(store.pushes(&id("r"), 9).await.unwrap(), pushes);
     assert_eq!(pushes.len(), 1);

@@ -4,7 +4,6 @@
 //! Reads are a few microseconds and run where they are asked, on a connection of their own.
 
 mod open;
-mod row;
 mod statements;
 mod writer;
 
@@ -21,7 +20,6 @@ use crate::push::{Closing, Push, PushId};
 use crate::run::{Binding, Run};
 
 pub use self::open::OpenError;
-pub use self::row::Unreadable;
 
 /// A store in a file.
 #[derive(Debug)]

@@ -3,27 +3,27 @@
 use std::time::SystemTime;
 
 use gitdoor_proto::{BearerHash, RunId};
-use rusqlite::{Connection, ToSql, named_params, params};
+use rusqlite::{Connection, Row, ToSql, params};
 
-use super::row;
 use crate::clock::to_micros;
-use crate::push::{Closing, Outcome, Push, PushId, PushedRef};
+use crate::push::{Closing, Command, Outcome, Push, PushId, PushedRef};
 use crate::run::{Binding, Run, State};
+use crate::store::row::{PushRow, RunRow, branches_to_text, push_id};
 use crate::store::{Closed, Opened, Registered, Rotated, StoreError};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
 pub(super) fn run(db: &Connection, id: &RunId) -> Result<Option<Run>> {
-    let mut select = db.prepare_cached(&format!("SELECT {} FROM runs WHERE run_id = ?1", row::RUN))?;
+    let mut select = db.prepare_cached(&format!("SELECT {} FROM runs WHERE run_id = ?1", RunRow::COLUMNS))?;
     let mut rows = select.query([id.as_str()])?;
-    rows.next()?.map(row::run).transpose()
+    rows.next()?.map(read_run).transpose()
 }
 
 pub(super) fn runs(db: &Connection, after: Option<&RunId>, limit: u32) -> Result<Vec<Run>> {
-    let sql = format!("SELECT {} FROM runs WHERE run_id > ?1 ORDER BY run_id LIMIT ?2", row::RUN);
+    let sql = format!("SELECT {} FROM runs WHERE run_id > ?1 ORDER BY run_id LIMIT ?2", RunRow::COLUMNS);
     // Every run id is greater than the empty text.
     let after = after.map_or("", RunId::as_str);
-    all(db, &sql, params![after, limit], row::run)
+    all(db, &sql, params![after, limit], read_run)
 }
 
 pub(super) fn register(db: &Connection, new: &Run) -> Result<Registered> {
@@ -31,8 +31,7 @@ pub(super) fn register(db: &Connection, new: &Run) -> Result<Registered> {
         insert_run(db, new)?;
         return Ok(Registered::Created(new.clone()));
     };
-    let unused = old.first_used_at.is_none() && old.state(new.registered_at) == State::Live;
-    if !unused || old.terms != new.terms {
+    if !old.is_replaced_by(new) {
         return Ok(Registered::Exists(old));
     }
     replace_bearer(db, &old.id, new.bearer.hash)?;
@@ -40,23 +39,7 @@ pub(super) fn register(db: &Connection, new: &Run) -> Result<Registered> {
 }
 
 fn insert_run(db: &Connection, run: &Run) -> Result<()> {
-    let options = row::options_to_text(&run.terms.options)?;
-    let budget = i64::try_from(run.terms.budget.as_micros()).unwrap_or(i64::MAX);
-    let sql = "INSERT INTO runs (run_id, identity, asked_repository, budget, options, bearer_hash, \
-               bearer_generation, registered_at, expires_at) \
-               VALUES (:id, :identity, :asked, :budget, :options, :hash, :generation, :registered, :expires)";
-    db.prepare_cached(sql)?.execute(named_params! {
-        ":id": run.id.as_str(),
-        ":identity": run.terms.identity.as_str(),
-        ":asked": run.terms.repository.as_ref().map(ToString::to_string),
-        ":budget": budget,
-        ":options": options,
-        ":hash": run.bearer.hash.as_bytes(),
-        ":generation": run.bearer.generation.cast_signed(),
-        ":registered": to_micros(run.registered_at),
-        ":expires": to_micros(run.expires_at),
-    })?;
-    run.binding.as_ref().map_or(Ok(()), |binding| update_binding(db, &run.id, binding))
+    insert(db, "runs", RunRow::COLUMNS, &RunRow::new(run)?.to_sqlite())
 }
 
 fn replace_bearer(db: &Connection, id: &RunId, hash: BearerHash) -> Result<()> {
@@ -97,15 +80,11 @@ pub(super) fn bind(
     now: SystemTime,
 ) -> Result<Option<Run>> {
     let Some(stored) = run(db, id)? else { return Ok(None) };
-    if is_current(&stored, generation, now) && stored.binding.is_none() {
+    if stored.is_current(generation, now) && stored.binding.is_none() {
         update_binding(db, id, binding)?;
         return run(db, id);
     }
     Ok(Some(stored))
-}
-
-fn is_current(run: &Run, generation: u64, now: SystemTime) -> bool {
-    run.state(now) == State::Live && run.bearer.generation == generation
 }
 
 fn update_binding(db: &Connection, id: &RunId, binding: &Binding) -> Result<()> {
@@ -116,7 +95,7 @@ fn update_binding(db: &Connection, id: &RunId, binding: &Binding) -> Result<()> 
         binding.repository.to_string(),
         binding.repository_id.cast_signed(),
         binding.default_branch,
-        row::branches_to_text(&binding.default_branches)?,
+        branches_to_text(&binding.default_branches)?,
         to_micros(binding.bound_at),
     ])?;
     Ok(())
@@ -125,12 +104,9 @@ fn update_binding(db: &Connection, id: &RunId, binding: &Binding) -> Result<()> 
 pub(super) fn see_default_branch(db: &Connection, id: &RunId, branch: &str) -> Result<Option<Run>> {
     let Some(mut stored) = run(db, id)? else { return Ok(None) };
     if let Some(binding) = &mut stored.binding {
-        branch.clone_into(&mut binding.default_branch);
-        if !binding.default_branches.iter().any(|earlier| earlier == branch) {
-            binding.default_branches.push(branch.to_owned());
-        }
+        binding.see_default_branch(branch);
         let sql = "UPDATE runs SET default_branch = ?2, default_branches = ?3 WHERE run_id = ?1";
-        let branches = row::branches_to_text(&binding.default_branches)?;
+        let branches = branches_to_text(&binding.default_branches)?;
         db.prepare_cached(sql)?.execute(params![id.as_str(), branch, branches])?;
     }
     Ok(Some(stored))
@@ -139,7 +115,7 @@ pub(super) fn see_default_branch(db: &Connection, id: &RunId, branch: &str) -> R
 pub(super) fn open_push(db: &Connection, push: &Push, generation: u64, now: SystemTime) -> Result<Opened> {
     // In the transaction that writes the row: a run that was revoked before this has no push after it.
     match run(db, &push.run)? {
-        Some(run) if is_current(&run, generation, now) => {
+        Some(run) if run.is_current(generation, now) => {
             insert_push(db, push)?;
             Ok(Opened::Open)
         }
@@ -148,19 +124,7 @@ pub(super) fn open_push(db: &Connection, push: &Push, generation: u64, now: Syst
 }
 
 pub(super) fn insert_push(db: &Connection, push: &Push) -> Result<()> {
-    let sql = "INSERT INTO pushes (push_id, run_id, request_id, repository, ticket_hash, outcome, request_bytes, \
-               opened_at, closed_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-    db.prepare_cached(sql)?.execute(params![
-        push.id.as_bytes(),
-        push.run.as_str(),
-        push.request_id,
-        push.repository.to_string(),
-        push.ticket.as_ref().map(crate::push::TicketHash::as_bytes),
-        push.outcome.as_str(),
-        push.request_bytes.cast_signed(),
-        to_micros(push.opened_at),
-        push.closed_at.map(to_micros),
-    ])?;
+    insert(db, "pushes", PushRow::COLUMNS, &PushRow::new(push).to_sqlite())?;
     let sql = "INSERT INTO pushed_refs (push_id, position, ref_name, old_oid, new_oid, refusal) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let mut insert = db.prepare_cached(sql)?;
@@ -196,22 +160,22 @@ pub(super) fn close_push(db: &Connection, id: PushId, closing: &Closing) -> Resu
 }
 
 pub(super) fn push(db: &Connection, id: PushId) -> Result<Option<Push>> {
-    let sql = format!("SELECT {} FROM pushes WHERE push_id = ?1", row::PUSH);
+    let sql = format!("SELECT {} FROM pushes WHERE push_id = ?1", PushRow::COLUMNS);
     let mut select = db.prepare_cached(&sql)?;
     let mut rows = select.query([id.as_bytes()])?;
     let refs = refs(db, id)?;
-    rows.next()?.map(|found| row::push(found, refs)).transpose()
+    rows.next()?.map(|found| PushRow::of_sqlite(found)?.read(refs)).transpose()
 }
 
 pub(super) fn pushes(db: &Connection, run: &RunId, limit: u32) -> Result<Vec<Push>> {
     let sql = "SELECT push_id FROM pushes WHERE run_id = ?1 ORDER BY opened_at DESC, push_id LIMIT ?2";
-    let ids = all(db, sql, params![run.as_str(), limit], row::push_id)?;
+    let ids = all(db, sql, params![run.as_str(), limit], read_push_id)?;
     ids.into_iter().filter_map(|id| push(db, id).transpose()).collect()
 }
 
 fn refs(db: &Connection, id: PushId) -> Result<Vec<PushedRef>> {
     let sql = "SELECT ref_name, old_oid, new_oid, refusal FROM pushed_refs WHERE push_id = ?1 ORDER BY position";
-    all(db, sql, params![id.as_bytes()], row::pushed_ref)
+    all(db, sql, params![id.as_bytes()], read_ref)
 }
 
 pub(super) fn open_pushes(db: &Connection, run: Option<&RunId>) -> Result<Vec<PushId>> {
@@ -219,9 +183,9 @@ pub(super) fn open_pushes(db: &Connection, run: Option<&RunId>) -> Result<Vec<Pu
     match run {
         Some(run) => {
             let sql = "SELECT push_id FROM pushes WHERE outcome = 'open' AND run_id = ?1";
-            all(db, sql, params![run.as_str()], row::push_id)
+            all(db, sql, params![run.as_str()], read_push_id)
         }
-        None => all(db, "SELECT push_id FROM pushes WHERE outcome = 'open'", params![], row::push_id),
+        None => all(db, "SELECT push_id FROM pushes WHERE outcome = 'open'", params![], read_push_id),
     }
 }
 
@@ -245,12 +209,27 @@ fn standing(db: &Connection, id: &RunId) -> Result<Run> {
     run(db, id)?.ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
 }
 
-fn all<T>(
-    db: &Connection,
-    sql: &str,
-    params: &[&dyn ToSql],
-    read: fn(&rusqlite::Row<'_>) -> Result<T>,
-) -> Result<Vec<T>> {
+fn insert(db: &Connection, table: &str, columns: &str, values: &[&dyn ToSql]) -> Result<()> {
+    let marks = vec!["?"; values.len()].join(", ");
+    db.prepare_cached(&format!("INSERT INTO {table} ({columns}) VALUES ({marks})"))?.execute(values)?;
+    Ok(())
+}
+
+fn read_run(row: &Row<'_>) -> Result<Run> {
+    RunRow::of_sqlite(row)?.read()
+}
+
+fn read_push_id(row: &Row<'_>) -> Result<PushId> {
+    push_id(&row.get::<_, Vec<u8>>("push_id")?)
+}
+
+fn read_ref(row: &Row<'_>) -> Result<PushedRef> {
+    let command =
+        Command { old_oid: row.get("old_oid")?, new_oid: row.get("new_oid")?, ref_name: row.get("ref_name")? };
+    Ok(PushedRef { command, refusal: row.get("refusal")? })
+}
+
+fn all<T>(db: &Connection, sql: &str, params: &[&dyn ToSql], read: fn(&Row<'_>) -> Result<T>) -> Result<Vec<T>> {
     let mut select = db.prepare_cached(sql)?;
     let mut rows = select.query(params)?;
     let mut found = Vec::new();

@@ -1,0 +1,100 @@
+//! The connections: so many and no more, each operation on one of them and within a time.
+//!
+//! A server that is gone or silent is an error within [`DEADLINE`], and a new connection is tried by the next
+//! operation. Who comes when enough are waiting is told so at once.
+
+use std::time::Duration;
+
+use deadpool_postgres::{
+    Client, Hook, HookError, Manager, ManagerConfig, Object, RecyclingMethod, Runtime, Timeouts,
+};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+use super::failure::Failure;
+use super::open::{OpenError, prepare};
+use super::target::Target;
+use crate::store::StoreError;
+
+/// Longest time of an operation. A data plane waits two seconds for an answer to its question.
+pub(super) const DEADLINE: Duration = Duration::from_millis(1_500);
+/// Longest time for the first connection, and for the name of a server to be looked up.
+const START: Duration = Duration::from_secs(10);
+/// Longest wait for a connection that others have.
+const WAIT: Duration = Duration::from_secs(1);
+/// Operations that may wait for each connection. They take a millisecond or so, and are told when it is hopeless.
+const WAITING_PER_CONNECTION: usize = 32;
+/// A connection is replaced when it is this old: memory of the server, and new addresses behind its name.
+const LIFETIME: Duration = Duration::from_mins(30);
+/// A connection that was not used for this long may have been dropped on its way by something that told nobody.
+const IDLE: Duration = Duration::from_mins(5);
+
+/// The connections to a server.
+#[derive(Debug)]
+pub(super) struct Pool {
+    connections: deadpool_postgres::Pool,
+    places: Semaphore,
+}
+
+impl Pool {
+    /// A pool of so many connections; none is made yet.
+    pub(super) fn new(target: Target, size: usize) -> Result<Self, OpenError> {
+        let fast = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_config(target.server, target.tls, fast);
+        let builder = deadpool_postgres::Pool::builder(manager)
+            .max_size(size)
+            .timeouts(Timeouts { wait: Some(WAIT), create: Some(DEADLINE), recycle: Some(DEADLINE) })
+            .runtime(Runtime::Tokio1)
+            .post_create(Hook::async_fn(|client, _| {
+                Box::pin(async move {
+                    let unfit = prepare(client).await.map_err(HookError::Backend)?;
+                    unfit.map_or(Ok(()), |why| Err(HookError::message(why)))
+                })
+            }))
+            .pre_recycle(Hook::sync_fn(|_, metrics| {
+                if metrics.age() > LIFETIME || metrics.last_used() > IDLE {
+                    return Err(HookError::message("its time is over"));
+                }
+                Ok(())
+            }));
+        let connections = builder.build().map_err(|_no_runtime| OpenError::Pool)?;
+        Ok(Self { connections, places: Semaphore::new(size + size * WAITING_PER_CONNECTION) })
+    }
+
+    /// The first connection, for which there is more time.
+    pub(super) async fn first(&self) -> Result<Client, OpenError> {
+        let patient = Timeouts { wait: Some(START), create: Some(START), recycle: Some(START) };
+        Ok(self.connections.timeout_get(&patient).await.map_err(StoreError::from)?)
+    }
+
+    /// Does an operation once.
+    pub(super) async fn once<T, W>(&self, work: W) -> Result<T, StoreError>
+    where
+        W: AsyncFnOnce(&mut Client) -> Result<T, StoreError>,
+    {
+        let until = Instant::now() + DEADLINE;
+        let _place = self.places.try_acquire().map_err(|_full| StoreError::Busy)?;
+        let late = |_elapsed| StoreError::Postgres(Failure::Late);
+        let mut client = timeout_at(until, self.connections.get()).await.map_err(late)??;
+        let done = timeout_at(until, work(&mut client)).await.map_err(late).flatten();
+        if let Err(StoreError::Postgres(failure)) = &done
+            && failure.ends_connection()
+        {
+            // Taken out of the pool and dropped, which cuts it: whoever came next would wait behind what is stuck.
+            drop(Object::take(client));
+            self.connections.retain(|_, _| false);
+        }
+        done
+    }
+
+    /// Does an operation that changes nothing: again, when the connection turns out to have been lost.
+    pub(super) async fn read<T, W>(&self, work: W) -> Result<T, StoreError>
+    where
+        W: AsyncFnOnce(&mut Client) -> Result<T, StoreError> + Clone,
+    {
+        match self.once(work.clone()).await {
+            Err(StoreError::Postgres(failure)) if failure.is_lost() => self.once(work).await,
+            done => done,
+        }
+    }
+}
