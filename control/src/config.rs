@@ -62,7 +62,7 @@ pub struct Config {
     #[arg(long, env = "GITDOOR_ADMIN_LISTEN", value_name = "ADDR", help_heading = "Listeners")]
     pub admin_listen: SocketAddr,
 
-    /// Where runs and the ledger are kept: sqlite:PATH, or postgres://[USER@]HOST[:PORT]/DATABASE[?OPTIONS]
+    /// Where runs and the ledger are kept: sqlite:PATH, or postgres://USER@HOST:PORT/DATABASE?OPTIONS
     ///
     /// A file is made when there is none. It belongs to one process at a time. A file that is no store, or a broken
     /// one, is refused and left as it is. A database of PostgreSQL serves several controls, and is in UTF8. Its
