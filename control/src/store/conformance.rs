@@ -85,6 +85,7 @@ promises! {
     a_run_that_ended_or_was_rotated_is_not_bound,
     a_branch_that_was_default_once_stays_in_the_binding,
     a_push_is_opened_for_the_present_bearer_of_a_live_run_alone,
+    a_revocation_that_was_answered_is_followed_by_no_push,
     the_first_reported_end_of_a_push_stands,
     an_unknown_end_gives_way_to_a_reported_one,
     pushes_are_listed_newest_first_with_their_refs_in_order,
@@ -313,6 +314,26 @@ async fn a_push_is_opened_for_the_present_bearer_of_a_live_run_alone<S: Store>(s
     assert_eq!(store.open_pushes(None).await.unwrap(), [PushId::from_bytes([1; 16])]);
     assert_eq!(store.open_pushes(Some(&id("r"))).await.unwrap(), [PushId::from_bytes([1; 16])]);
     assert_eq!(store.open_pushes(Some(&id("other"))).await.unwrap(), []);
+}
+
+async fn a_revocation_that_was_answered_is_followed_by_no_push<S: Store>(store: S, _: std::path::PathBuf) {
+    let store = &store;
+    for number in 0..16_u8 {
+        let name = format!("r{number}");
+        created(store, &name).await;
+        let pushes = (0..8).map(|n| push(&name, number * 8 + n)).collect::<Vec<_>>();
+        let opening = pushes.iter().map(|push| async move {
+            (push.id, store.open_push(push, 1, later(1)).await.unwrap() == Opened::Open)
+        });
+        let revoking = async {
+            store.revoke(&id(&name), later(1)).await.unwrap();
+            store.open_pushes(Some(&id(&name))).await.unwrap()
+        };
+        let (opened, known) = tokio::join!(futures_util::future::join_all(opening), revoking);
+        for (push, open) in opened {
+            assert_eq!(open, known.contains(&push), "{push}");
+        }
+    }
 }
 
 async fn the_first_reported_end_of_a_push_stands<S: Store>(store: S, _: std::path::PathBuf) {
