@@ -17,6 +17,7 @@ by_both_gh![
     the_hosts_file_is_taken_as_it_is_without_a_question_to_anybody,
     git_clones_from_the_door_with_the_bearer_that_gh_has_and_asks_nobody_else,
     a_request_past_the_door_is_kept_whole_and_answered_as_a_test_says,
+    what_gh_kept_is_its_own_and_can_be_forgotten,
     a_unix_socket_carries_the_requests_of_gh_to_the_door,
 ];
 
@@ -136,6 +137,22 @@ async fn a_world_in_which_a_client_sent_a_token_elsewhere_does_not_end_well() {
     let token = world.github.token(&[("contents", "read")], None);
     let gh = world.gh(&run, &gh::newest()).env("GH_ENTERPRISE_TOKEN", token.text);
     gh.run(&["api", &format!("https://{OTHER}/x")]).await.code_is(1);
+    world.finish().await;
+}
+
+async fn what_gh_kept_is_its_own_and_can_be_forgotten(version: Version) {
+    let world = World::start(PROGRAM).await;
+    world.github.create("acme/api");
+    let run = world.register(Identity::Read).await;
+    let (gh, other) = (world.gh(&run, &version), world.gh(&run, &version));
+    // What it asks about the host before it asks for the list, it keeps for a day.
+    for (gh, asked) in [(&gh, 2), (&gh, 3), (&other, 5)] {
+        gh.run(&["repo", "list", "acme"]).await.ok().says("acme/api");
+        assert_eq!(world.github.requests_for(Route::Graphql).len(), asked);
+    }
+    gh.forget();
+    gh.shell("gh repo list acme >list && grep -o acme/api list").await.ok().says("acme/api");
+    assert_eq!(world.github.requests_for(Route::Graphql).len(), 7);
     world.finish().await;
 }
 

@@ -129,7 +129,9 @@ impl Gh {
     ) -> Self {
         let home = sandbox.home;
         let authorities = sandbox.authorities.display().to_string();
+        let temporary = home.join(TEMPORARY);
         let client = Client::new(home.join("work"), transcript);
+        fs::create_dir(&temporary).expect("a folder");
         let client = settle(client, home, "", sandbox.authorities)
             .env("PATH", path_with(&version.program))
             .env("GH_HOST", DOOR)
@@ -138,6 +140,7 @@ impl Gh {
             .env("GH_NO_UPDATE_NOTIFIER", "1")
             .env("NO_COLOR", "1")
             .env("TZ", "UTC")
+            .env("TMPDIR", temporary.display().to_string())
             .env("SSL_CERT_FILE", authorities)
             // Go and libcurl both know these spellings.
             .env("HTTPS_PROXY", sandbox.proxy)
@@ -168,6 +171,18 @@ impl Gh {
     /// Runs a command of git in the same environment: for the door it asks this gh for the credential.
     pub async fn git<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Output {
         self.client.run(Path::new("git"), arguments, b"").await
+    }
+
+    /// Runs a line of a shell, in which `gh` and `git` are these.
+    pub async fn shell(&self, line: &str) -> Output {
+        self.client.run(Path::new("sh"), &["-c", line], b"").await
+    }
+
+    /// Takes away the answers and downloads that gh has kept, so that it asks for all of them again.
+    pub fn forget(&self) {
+        for kept in KEPT.map(|kept| self.home.join(kept)).iter().filter(|kept| kept.exists()) {
+            fs::remove_dir_all(kept).expect("to be removed");
+        }
     }
 
     /// The password that gh, as git's credential helper, has for a host.
@@ -239,6 +254,12 @@ impl Gh {
 
 /// The folder of gh's settings, in its home.
 const CONFIG_FOLDER: &str = "gh";
+
+/// The folder for what is temporary, in its home: an old gh would else find there what it kept of another world.
+const TEMPORARY: &str = "tmp";
+
+/// Where a gh keeps answers and downloads, in its home: an old one, and a new one.
+const KEPT: [&str; 2] = ["tmp/gh-cli-cache", ".cache/gh"];
 
 /// Without this, a gh between the two takes its settings for old ones, asks the host whose token that is to rewrite
 /// them, and does nothing else until it was told.
