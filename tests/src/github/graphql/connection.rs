@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::document::{Field, Selection};
+use super::schema::SCHEMA;
 
 /// Most nodes of one page.
 const MOST: u64 = 100;
@@ -70,8 +71,8 @@ pub(crate) fn page(items: &[Value], arguments: &Map<String, Value>) -> Value {
         },
         "checkRunCount": count(items, "CheckRun"),
         "statusContextCount": count(items, "StatusContext"),
-        "checkRunCountsByState": by_state(items, "CheckRun", "conclusion"),
-        "statusContextCountsByState": by_state(items, "StatusContext", "state"),
+        "checkRunCountsByState": by_state(items, "CheckRun", "conclusion", "CheckRunState"),
+        "statusContextCountsByState": by_state(items, "StatusContext", "state", "StatusState"),
     })
 }
 
@@ -79,14 +80,12 @@ fn count(items: &[Value], of: &str) -> usize {
     items.iter().filter(|item| item["__typename"] == of).count()
 }
 
-fn by_state(items: &[Value], of: &str, field: &str) -> Value {
-    let mut counts = Map::new();
-    for item in items.iter().filter(|item| item["__typename"] == of) {
-        let state = item[field].as_str().unwrap_or_default();
-        let before = counts.get(state).and_then(Value::as_u64).unwrap_or(0);
-        counts.insert(state.to_owned(), (before + 1).into());
-    }
-    counts.iter().map(|(state, count)| json!({ "state": state, "count": count })).collect()
+/// Every state has a count, also one that nothing is in: gh takes a missing one for an older server.
+fn by_state(items: &[Value], of: &str, field: &str, states: &str) -> Value {
+    let states = SCHEMA.0.get(states).map_or(&[][..], |known| known.values.as_slice());
+    let in_state =
+        |state: &str| items.iter().filter(|item| item["__typename"] == of && item[field] == state).count();
+    states.iter().map(|state| json!({ "state": state, "count": in_state(state) })).collect()
 }
 
 /// Whether the arguments leave an item in.
