@@ -13,6 +13,7 @@ mod early;
 mod fetch;
 mod framing;
 mod gh_harness;
+mod gh_reads;
 mod harness;
 mod hygiene;
 mod memory;

@@ -25,16 +25,24 @@ const LIMIT: usize = 2 << 20;
 /// Answers a request.
 pub(crate) async fn serve(state: &State, token: &Token, limit: Limit, body: &mut Option<record::Body>) -> Reply {
     let Some(asked) = read(body).await else { return Refusal::new(400, "Problems parsing JSON").into() };
-    let Some(query) = asked["query"].as_str() else {
+    let Some(document) = parse(&asked) else {
         return Refusal::new(400, "A query attribute must be specified and must be a string.").into();
     };
-    let variables = asked["variables"].as_object().cloned().unwrap_or_default();
-    let name = asked["operationName"].as_str();
-    let answer = match Document::parse(query, name, &variables) {
+    let answer = match document {
         Ok(document) => tokio::task::block_in_place(|| answer(state, token, limit, &document)),
         Err(why) => json!({ "errors": [{ "message": why }] }),
     };
     Reply::json(&answer)
+}
+
+/// What a request's document is: `query`, or `query Name`.
+pub(crate) fn title(asked: &Value) -> Option<String> {
+    Some(parse(asked)?.ok()?.title)
+}
+
+fn parse(asked: &Value) -> Option<Result<Document, String>> {
+    let variables = asked["variables"].as_object().cloned().unwrap_or_default();
+    Some(Document::parse(asked["query"].as_str()?, asked["operationName"].as_str(), &variables))
 }
 
 async fn read(body: &mut Option<record::Body>) -> Option<Value> {

@@ -11,8 +11,8 @@ use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::header::{HOST, HeaderMap};
 use serde_json::Value;
 
-use super::answer;
 use super::route::{Host, Route};
+use super::{answer, graphql};
 
 /// Most bytes of a request body that are kept.
 const KEPT: usize = 1 << 20;
@@ -74,6 +74,11 @@ impl Request {
     /// The body, if it is JSON: a GraphQL document and its variables.
     pub fn json(&self) -> Option<Value> {
         serde_json::from_slice(&self.body).ok()
+    }
+
+    /// What a GraphQL request asks, by its kind and name: `query RepositoryInfo`.
+    pub fn operation(&self) -> Option<String> {
+        (self.route == Route::Graphql).then(|| graphql::title(&self.json()?)).flatten()
     }
 
     /// True for a body of one bare flush.
