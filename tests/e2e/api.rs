@@ -36,7 +36,9 @@ async fn send(world: &World, run: &Run, request: Request) -> Response {
 }
 
 fn body(response: &Response) -> Value {
-    serde_json::from_slice(&response.body).unwrap_or_else(|error| panic!("{error}: {}", response.text()))
+    let read = serde_json::from_slice(&response.body);
+    assert!(read.is_ok(), "no JSON: {}", response.text());
+    read.unwrap_or_default()
 }
 
 /// The requests that reached the API for a run.
@@ -49,7 +51,7 @@ fn api(world: &World) -> Vec<Upstream> {
 /// Asserts that a request went up with a token that only reads.
 #[track_caller]
 fn assert_read_token(world: &World, request: &Upstream) {
-    let token = world.github.token_of(request).expect("a token");
+    let token = world.github.token_of(request).unwrap();
     let permissions: Vec<_> =
         token.permissions.iter().map(|(name, level)| (name.as_str(), level.as_str())).collect();
     assert_eq!(permissions, READ.map(|name| (name, "read")));
@@ -167,7 +169,7 @@ async fn a_bearer_outside_its_header_goes_nowhere() {
     let world = furnished().await;
     let run = world.register(Identity::Read).await;
     let (_, secret) = run.bearer.split_once('.').unwrap();
-    let coded: String = secret.bytes().map(|b| format!("%{b:02x}")).collect();
+    let coded = secret.bytes().fold(String::new(), |coded, byte| format!("{coded}%{byte:02x}"));
     for target in [format!("/x?access_token={}", run.bearer), format!("/x/{secret}"), format!("/x?a={coded}")] {
         let answer = get(&world, &run, &target).await;
         assert_eq!((answer.status, answer.header("x-gitdoor-reason")), (400, Some("bearer-astray")));
@@ -227,7 +229,7 @@ async fn a_spent_budget_is_told_in_words_and_is_a_runs_own() {
     // What needs no request to the forge needs no budget.
     assert_eq!(get(&world, &spent, "/gitdoor/run").await.status, 200);
     assert_eq!(get(&world, &other, "/repos/acme/api").await.status, 200);
-    assert_eq!(world.metric(0, "gitdoor_dataplane_refusals_total").await as u64, 2);
+    assert!((world.metric(0, "gitdoor_dataplane_refusals_total").await - 2.0).abs() < 0.5);
     world.finish().await;
 }
 
