@@ -67,7 +67,8 @@ struct State {
     authority: Authority,
     hosts: Mutex<Vec<String>>,
     requests: Mutex<Vec<Request>>,
-    answers: Mutex<Vec<(String, Canned)>>,
+    /// Host, beginning of the target, answer.
+    answers: Mutex<Vec<(String, String, Canned)>>,
 }
 
 impl Recorder {
@@ -94,7 +95,12 @@ impl Recorder {
 
     /// From now on requests to this host are answered so; others with 404.
     pub fn answer(&self, host: &str, answer: Canned) {
-        self.state.answers.lock().unwrap().push((host.to_owned(), answer));
+        self.answer_under(host, "/", answer);
+    }
+
+    /// Likewise, where the path begins so.
+    pub fn answer_under(&self, host: &str, path: &str, answer: Canned) {
+        self.state.answers.lock().unwrap().push((host.to_owned(), path.to_owned(), answer));
     }
 
     /// Its URL, as `HTTPS_PROXY` takes it.
@@ -207,12 +213,12 @@ impl State {
             headers: head.headers,
             body: read(body).await,
         };
-        self.requests.lock().unwrap().push(request);
         let answers = self.answers.lock().unwrap();
-        let told = answers.iter().rfind(|(known, _)| known == host);
+        let told = answers.iter().rfind(|(known, path, _)| known == host && request.target.starts_with(path));
+        self.requests.lock().unwrap().push(request);
         told.map_or_else(
             || Canned::status(404).message("recorder: not the door").to_response(),
-            |(_, answer)| answer.to_response(),
+            |(_, _, answer)| answer.to_response(),
         )
     }
 }
