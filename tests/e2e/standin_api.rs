@@ -137,6 +137,7 @@ async fn what_a_token_may_not_read_is_403_and_what_it_does_not_see_404() {
         ("pull_requests", "/pulls/42/reviews"),
         ("actions", "/actions/runs/77/jobs"),
         ("actions", "/actions/caches"),
+        ("secrets", "/actions/secrets/public-key"),
         ("checks", "/commits/feature-42/check-runs"),
         ("checks", "/check-runs/88/annotations"),
         ("statuses", "/commits/feature-42/status"),

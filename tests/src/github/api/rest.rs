@@ -139,6 +139,7 @@ impl Call<'_> {
             ["pulls", _, "comments"] => (&["pull_requests"], pulls::no_comments),
             ["check-runs", _] => (&["checks"], pulls::check_run),
             ["check-runs", _, "annotations"] => (&["checks"], actions::annotations),
+            ["actions", "secrets", "public-key"] => (&["secrets"], actions::key_of_secrets),
             ["actions", path @ ..] => (&["actions"], of_actions(path)?),
             ["releases"] => (&["contents"], releases::list),
             ["releases", "latest"] => (&["contents"], releases::latest),
