@@ -214,6 +214,15 @@ impl Github {
         id
     }
 
+    /// Opens a pull request for a branch of a furnished repository, as a person would; returns its number.
+    pub fn open_pull(&self, name: &str, branch: &str, title: &str) -> u64 {
+        let mut number = 0;
+        self.state.repositories.lock().unwrap().change(name, |repository| {
+            (number, repository.furnishing) = repository.furnishing.with_pull(&repository.folder, branch, title);
+        });
+        number
+    }
+
     /// Lets it have classic projects, as an older GitHub had: none, but asking for them is no error.
     pub fn set_classic_projects(&self, there: bool) {
         self.state.classic_projects.store(there, Ordering::SeqCst);

@@ -118,3 +118,25 @@ async fn graphql_has_classic_projects_only_where_a_test_asks_for_an_older_github
     assert_eq!(answer["data"]["repository"]["pullRequest"]["projectCards"], json!({ "totalCount": 0 }));
     assert_eq!(answer.get("errors"), None);
 }
+
+#[tokio::test]
+async fn a_pull_request_that_a_test_opens_is_one_like_the_others() {
+    let ground = Ground::new();
+    ground.github.git("acme/api", &["branch", "topic", "feature-42"]);
+    let number = ground.github.open_pull("acme/api", "topic", "Greet twice");
+    assert_eq!(number, 253);
+    let query = "{ repository(owner: \"acme\", name: \"api\") { pullRequests(last: 1, headRefName: \"topic\") {
+        nodes { number title state headRefOid changedFiles author { login } } } } }";
+    let answer = ground.graphql(query, Value::Null).await;
+    let head = ground.github.ref_of("acme/api", "refs/heads/topic").unwrap();
+    assert_eq!(ground.github.ref_of("acme/api", "refs/pull/253/head").as_ref(), Some(&head));
+    let shown = &answer["data"]["repository"]["pullRequests"]["nodes"][0];
+    assert_eq!(
+        *shown,
+        json!({ "number": 253, "title": "Greet twice", "state": "OPEN", "headRefOid": head, "changedFiles": 2,
+            "author": { "login": "octocat" } })
+    );
+    let first = &ground.get("/repos/acme/api/issues?per_page=1").await.json()[0];
+    assert_eq!((&first["number"], &first["title"]), (&json!(253), &json!("Greet twice")));
+    assert_eq!(ground.get("/repos/acme/api/pulls/253").await.json()["head"]["ref"], "topic");
+}

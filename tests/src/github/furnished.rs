@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::objects::{changed_files, commit_id, log};
 use super::repositories::Repository;
+use super::seed::git;
 use super::shape::{Facts, fill, merged, shape};
 use super::{State, Urls};
 use crate::clock;
@@ -66,6 +67,32 @@ impl Furnishing {
         let mut facts = self.0.clone();
         facts[kind].as_array_mut().expect("a furnished repository").push(thing);
         Arc::new(Self(facts))
+    }
+}
+
+/// With one more pull request.
+impl Furnishing {
+    /// Opens one for a branch; also returns its number.
+    pub(crate) fn with_pull(&self, folder: &Path, branch: &str, title: &str) -> (u64, Arc<Self>) {
+        let mut facts = self.0.clone();
+        let number = facts["last_number"].as_u64().expect("a furnished repository") + 1;
+        let head = format!("refs/pull/{number}/head");
+        let kept = git(folder).args(["update-ref", &head, &format!("refs/heads/{branch}")]).status();
+        assert!(kept.expect("git update-ref").success(), "there is no branch {branch}");
+        let at = clock::to_rfc3339(FIRST_ISSUE + 3600 * i64::try_from(number).unwrap_or_default());
+        let known = json!({
+            "number": number,
+            "title": title,
+            "body": "",
+            "created_at": at,
+            "updated_at": at,
+            "head_ref": branch,
+        });
+        let pull = pull_facts(folder, &merged(&facts["pull"], &known));
+        facts["last_number"] = number.into();
+        facts["pulls"].as_array_mut().expect("a list").push(pull.clone());
+        facts["issues"].as_array_mut().expect("a list").insert(0, pull);
+        (number, Arc::new(Self(facts)))
     }
 }
 
