@@ -9,16 +9,17 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderName, HeaderValue, Response, StatusCode, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::body::{Body, Drained, Inbound};
 use crate::git::receive_pack::Capabilities;
 use crate::git::{pktline, report_status};
+use crate::headers::speaks_json;
 use crate::record::Record;
 use crate::refusal::Refusal;
-use crate::route::is_api;
+use crate::route::{Route, is_api};
 
 /// Names the reason of a refusal.
 pub const REASON: HeaderName = HeaderName::from_static("x-gitdoor-reason");
@@ -63,10 +64,21 @@ pub enum Language {
 }
 
 impl Language {
-    /// What is understood by who asks for this path, as far as the path alone tells.
+    /// What is understood by who sends this, as far as it can be told before it has a route. A client of the API may
+    /// have lost its way, or take the door for another host.
     #[must_use]
-    pub fn of(path: &str) -> Self {
-        if is_api(path) { Self::Api } else { Self::Text }
+    pub fn guess(path: &str, headers: &HeaderMap) -> Self {
+        if is_api(path) || speaks_json(headers) { Self::Api } else { Self::Text }
+    }
+
+    /// What is understood by who asks for this route.
+    #[must_use]
+    pub fn of(route: &Route) -> Self {
+        match route {
+            Route::Discovery(..) | Route::Rpc(..) => Self::Text,
+            Route::Lfs | Route::LfsLocks => Self::Lfs,
+            Route::Rest(_) | Route::Graphql | Route::Run | Route::Uploads => Self::Api,
+        }
     }
 }
 

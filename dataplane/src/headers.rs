@@ -88,6 +88,16 @@ pub fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     }
 }
 
+/// Whether the client sends JSON, or takes it: any of its media types.
+#[must_use]
+pub fn speaks_json(headers: &HeaderMap) -> bool {
+    let names_json = |value: &HeaderValue| {
+        let media = value.to_str().unwrap_or_default().to_ascii_lowercase();
+        media.split([',', ';']).any(|part| part.trim_end().ends_with("json"))
+    };
+    [ACCEPT, CONTENT_TYPE].iter().any(|name| headers.get_all(name).iter().any(names_json))
+}
+
 /// The headers of a git request to the forge: those named here, from the client, and one credential, ours.
 #[must_use]
 pub fn upward(client: &HeaderMap, service: Service, credential: HeaderValue) -> HeaderMap {
@@ -210,6 +220,24 @@ mod tests {
         }
         assert_eq!(framing(&[]), Err(BadFraming::Host));
         assert_eq!(framing(&[host, host]), Err(BadFraming::Host));
+    }
+
+    #[test]
+    fn a_client_that_names_json_speaks_it() {
+        for (name, value, expected) in [
+            ("accept", "application/vnd.github.nebula-preview+json, application/json", true),
+            ("accept", "application/vnd.git-lfs+json; charset=utf-8", true),
+            ("content-type", "Application/JSON; charset=utf-8", true),
+            ("accept", "*/*", false),
+            ("accept", "", false),
+            ("accept", "application/x-git-upload-pack-result", false),
+            ("content-type", "application/x-git-receive-pack-request", false),
+            ("content-type", "text/jsonish", false),
+            ("user-agent", "application/json", false),
+        ] {
+            let headers = [(name.parse::<HeaderName>().unwrap(), HeaderValue::from_static(value))];
+            assert_eq!(speaks_json(&headers.into_iter().collect()), expected, "{name}: {value}");
+        }
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl Proxy {
         let (head, incoming) = request.into_parts();
         let (version, expects) = (head.version, head.headers.contains_key(EXPECT));
         let inbound = Inbound::new(incoming, version, self.upstream.config().idle_timeout, record.clone());
-        let language = Language::of(head.uri.path());
+        let language = Language::guess(head.uri.path(), &head.headers);
         let mut exchange = Exchange { head, inbound, language, record };
         let entered = framing.map_err(Refusal::from).and(host);
         let walked = match entered {
@@ -165,9 +165,7 @@ impl Allowed {
 impl Exchange {
     fn route(&mut self, route: &Route) {
         self.record.route(route);
-        if matches!(route, Route::Lfs | Route::LfsLocks) {
-            self.language = Language::Lfs;
-        }
+        self.language = Language::of(route);
     }
 
     /// Reads what the request wants, and with it the language of its refusals.
