@@ -14,6 +14,7 @@ mod fetch;
 mod framing;
 mod gh_harness;
 mod gh_reads;
+mod gh_hosts;
 mod gh_writes;
 mod harness;
 mod hygiene;
