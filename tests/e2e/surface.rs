@@ -92,7 +92,6 @@ const UNSERVED: &[(&str, &str, u16, &str)] = &[
     ("GET", "/ac~me/api/info/refs?service=git-upload-pack", 400, "bad-repository"),
     ("GET", "/acme:80/api/info/refs?service=git-upload-pack", 400, "bad-repository"),
     ("GET", "/acme/a~b/info/refs?service=git-upload-pack", 400, "bad-repository"),
-    ("GET", "/api/v3/info/refs?service=git-upload-pack", 400, "bad-repository"),
 ];
 
 #[tokio::test]
