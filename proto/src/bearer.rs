@@ -75,11 +75,17 @@ pub struct InvalidBearer;
 pub struct NoRandomness(#[source] getrandom::Error);
 
 impl Bearer {
-    /// Makes a new bearer for a run from the system's randomness.
+    /// Makes a new bearer for a run from the system's randomness. Every other secret has an underscore, and is not taken.
     pub fn generate(run_id: RunId) -> Result<Self, NoRandomness> {
-        let mut bytes = [0_u8; SECRET_BYTES];
-        getrandom::fill(&mut bytes).map_err(NoRandomness)?;
-        Ok(Self { run_id, secret: URL_SAFE_NO_PAD.encode(bytes).into() })
+        loop {
+            let mut bytes = [0_u8; SECRET_BYTES];
+            getrandom::fill(&mut bytes).map_err(NoRandomness)?;
+            let secret = SecretString::from(URL_SAFE_NO_PAD.encode(bytes));
+            // `gh auth status`, up to 2.23 at least, shows a token as far as its last underscore.
+            if !secret.expose_secret().contains('_') {
+                return Ok(Self { run_id, secret });
+            }
+        }
     }
 
     /// Parses `sbr_<runId>.<secret>`. The secret must be the one base64url spelling of 32 bytes.
@@ -175,6 +181,14 @@ mod tests {
         let read = Bearer::parse(&made.expose()).unwrap();
         assert_eq!(read.run_id().as_str(), "run-1");
         assert!(read.hash().matches(&made.hash()));
+    }
+
+    #[test]
+    fn a_generated_secret_has_no_underscore_up_to_which_a_client_would_show_it() {
+        for _ in 0..100 {
+            let made = Bearer::generate(RunId::parse("run_1").unwrap()).unwrap();
+            assert!(!made.expose_secret().contains('_'));
+        }
     }
 
     #[test]
