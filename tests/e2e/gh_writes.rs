@@ -6,7 +6,7 @@ mod graphql;
 use gitdoor_proto::v1::Identity;
 use gitdoor_tests::by_both_gh;
 use gitdoor_tests::gh::{self, Gh, Version};
-use gitdoor_tests::github::{Host, Request, Route};
+use gitdoor_tests::github::{BodyEnd, Host, Request, Route};
 use gitdoor_tests::wait::until;
 use gitdoor_tests::world::World;
 
@@ -111,7 +111,8 @@ fn assert_nothing_was_written(world: &World) {
 
 fn writes(request: &Request) -> bool {
     if request.route == Route::Graphql {
-        let asked = request.json().unwrap();
+        // gh gives up what it does not need any more: what was not sent whole asked nothing, and what was can be read.
+        let Some(asked) = request.json() else { return request.body_end == BodyEnd::Clean };
         let document = asked["query"].as_str().unwrap();
         return ["mutation", "subscription"].iter().any(|operation| document.contains(operation));
     }
