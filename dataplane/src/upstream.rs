@@ -111,10 +111,7 @@ impl Upstream {
     /// Sends a request whose body may share a connection, and waits for the head of the answer.
     pub async fn send(&self, request: GitRequest<'_>, body: Outbound) -> Result<Response<Incoming>, UpstreamError> {
         let request = self.build(request, body)?;
-        match timeout(self.config.head_timeout, self.pool.request(request)).await {
-            Err(_) => Err(UpstreamError::Silent),
-            Ok(answer) => answer.map_err(|error| failed(&error)),
-        }
+        head(&self.pool, request, self.config.head_timeout).await
     }
 
     /// Opens the connection of one push.
@@ -204,6 +201,18 @@ impl GitRequest<'_> {
             request.headers_mut().insert(http::header::CONTENT_LENGTH, length.clone());
         }
         Ok(request)
+    }
+}
+
+/// Sends a request and waits for the head of its answer.
+async fn head(
+    pool: &Client<Connector, Outbound>,
+    request: Request<Outbound>,
+    most: Duration,
+) -> Result<Response<Incoming>, UpstreamError> {
+    match timeout(most, pool.request(request)).await {
+        Err(_) => Err(UpstreamError::Silent),
+        Ok(answer) => answer.map_err(|error| failed(&error)),
     }
 }
 

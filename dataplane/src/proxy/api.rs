@@ -102,7 +102,7 @@ impl Proxy {
         if !answer.status().is_redirection() || answer.status() == StatusCode::NOT_MODIFIED {
             return Ok(None);
         }
-        let asked = self.upstream.api_url(target).and_then(|url| Url::parse(&url.to_string()).ok());
+        let asked = self.upstream.api_url(target);
         let url = asked.and_then(|asked| headers::location(answer, &asked)).ok_or(UpstreamError::Redirect)?;
         if let Some(back) = self.links(exchange).rewrite(url.as_str()) {
             return Ok(Some(Leads::Back(back)));

@@ -5,9 +5,9 @@ use gitdoor_proto::Token;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use hyper::body::Incoming;
-use tokio::time::timeout;
+use url::Url;
 
-use super::{Upstream, UpstreamError, failed};
+use super::{Upstream, UpstreamError, head};
 use crate::body::Outbound;
 use crate::headers;
 use crate::route::Target;
@@ -83,16 +83,14 @@ impl Upstream {
     /// Sends a request to the API and waits for the head of the answer.
     pub async fn send_api(&self, request: &ApiRequest<'_>) -> Result<Response<Incoming>, UpstreamError> {
         let request = self.build_api(request)?;
-        match timeout(self.config.head_timeout, self.pool.request(request)).await {
-            Err(_) => Err(UpstreamError::Silent),
-            Ok(answer) => answer.map_err(|error| failed(&error)),
-        }
+        head(&self.pool, request, self.config.head_timeout).await
     }
 
     /// The URL that a REST request goes to.
-    pub fn api_url(&self, target: &Target) -> Option<Uri> {
+    #[must_use]
+    pub fn api_url(&self, target: &Target) -> Option<Url> {
         let site = &self.config.api;
-        site.uri(&target.under(&site.path))
+        Url::parse(&site.uri(&target.under(&site.path))?.to_string()).ok()
     }
 
     fn build_api(&self, request: &ApiRequest<'_>) -> Result<Request<Outbound>, UpstreamError> {

@@ -16,13 +16,12 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::ClientConfig;
-use tokio::time::timeout;
 use tower::timeout::Timeout;
 use url::Url;
 
 use self::address::Resolver;
 pub use self::host::{InvalidStorageHost, StorageHost};
-use super::{BUFFER, Connector, POOL_IDLE, SOCKET_BUFFER, UpstreamError, failed};
+use super::{BUFFER, Connector, POOL_IDLE, SOCKET_BUFFER, UpstreamError, head};
 use crate::api::ApiRefusal;
 use crate::body::Outbound;
 use crate::headers;
@@ -85,10 +84,7 @@ impl Storage {
         request: Request<Outbound>,
     ) -> Result<Response<Incoming>, UpstreamError> {
         let pool = if host.is_private() { &self.private } else { &self.public };
-        match timeout(self.head_timeout, pool.request(request)).await {
-            Err(_) => Err(UpstreamError::Silent),
-            Ok(answer) => answer.map_err(|error| failed(&error)),
-        }
+        head(pool, request, self.head_timeout).await
     }
 }
 
