@@ -11,7 +11,8 @@ use http::{Method, Uri};
 pub use self::api::{Target, is_api};
 use crate::refusal::Refusal;
 
-use self::path::{Slashes, hides_a_path};
+pub(crate) use self::path::Readings;
+use self::path::Slashes;
 
 /// A service of smart HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,7 +62,7 @@ impl Route {
         if is_api(path) {
             return api::route(method, uri);
         }
-        if hides_a_path(path, Slashes::Refused) {
+        if Readings::of(path).hides_a_path(Slashes::Refused) {
             return Err(Refusal::BadPath);
         }
         let mut segments = path.split('/').skip(1);

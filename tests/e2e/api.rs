@@ -151,6 +151,24 @@ async fn what_is_not_read_is_refused_in_json_and_goes_nowhere() {
 }
 
 #[tokio::test]
+async fn without_control_nothing_is_read() {
+    let mut world = furnished().await;
+    let run = world.register(Identity::Read).await;
+    assert_eq!(get(&world, &run, "/repos/acme/api").await.status, 200);
+    world.control().kill().await;
+    let query = Request::post("/api/graphql").header("Content-Type", "application/json");
+    let query = query.body(r#"{"query":"{viewer{login}}"}"#);
+    let before = world.github.requests().len();
+    for request in [Request::get("/api/v3/repos/acme/api"), Request::get("/api/v3/gitdoor/run"), query] {
+        let answer = send(&world, &run, request).await;
+        assert_eq!((answer.status, answer.header("x-gitdoor-reason")), (503, Some("control-unreachable")));
+        assert!(answer.header("retry-after").is_some() && body(&answer)["message"].is_string());
+    }
+    assert_eq!(world.github.requests().len(), before);
+    world.finish().await;
+}
+
+#[tokio::test]
 async fn gh_may_speak_http_2() {
     let world = furnished_with(|builder| builder.http2().dataplane_flag("--log-format=json")).await;
     let run = world.register(Identity::Read).await;
@@ -170,7 +188,9 @@ async fn a_bearer_outside_its_header_goes_nowhere() {
     let run = world.register(Identity::Read).await;
     let (_, secret) = run.bearer.split_once('.').unwrap();
     let coded = secret.bytes().fold(String::new(), |coded, byte| format!("{coded}%{byte:02x}"));
-    for target in [format!("/x?access_token={}", run.bearer), format!("/x/{secret}"), format!("/x?a={coded}")] {
+    let deep = format!("/x?a=%{}41", "25".repeat(2_000));
+    for target in [format!("/x?access_token={}", run.bearer), format!("/x/{secret}"), format!("/x?a={coded}"), deep]
+    {
         let answer = get(&world, &run, &target).await;
         assert_eq!((answer.status, answer.header("x-gitdoor-reason")), (400, Some("bearer-astray")));
     }

@@ -18,7 +18,10 @@ pub enum ApiRefusal {
     #[error("nothing is uploaded through this door; {READ_ONLY}")]
     Uploads,
     /// The bearer in the target or in another header: what stands there goes up, and ends in logs.
-    #[error("the bearer belongs into the Authorization header, and into nothing else of a request")]
+    #[error(
+        "the bearer belongs into the Authorization header, and into nothing else of a request; \
+         a URL is percent-encoded three times at most"
+    )]
     BearerAstray,
     /// An answer wrapped into a script, in which nothing could be changed.
     #[error("the API answers in JSON here; leave the parameter callback out")]

@@ -5,15 +5,12 @@ mod answer;
 mod describe;
 mod query;
 
-use std::borrow::Cow;
-
 use gitdoor_proto::permit::Grant;
 use gitdoor_proto::{Bearer, Permit, Token};
 use http::header::AUTHORIZATION;
 use http::uri::PathAndQuery;
 use http::{Method, Response, StatusCode};
 use hyper::body::Incoming;
-use percent_encoding::percent_decode_str;
 use tokio::time::sleep;
 use url::Url;
 
@@ -26,7 +23,7 @@ use crate::gate::GateError;
 use crate::headers;
 use crate::metrics;
 use crate::refusal::Refusal;
-use crate::route::Target;
+use crate::route::{Readings, Target};
 use crate::upstream::storage::{Redirects, place};
 use crate::upstream::{ApiRequest, Asks, UpstreamError};
 
@@ -136,19 +133,14 @@ impl Exchange {
     /// A bearer that stands elsewhere than in its own header would go up from there.
     pub(super) fn keep_bearer(&self, bearer: &Bearer) -> Result<(), Refusal> {
         let shows = |text: &str| text.contains(bearer.expose_secret());
-        let mut target = self.head.uri.path_and_query().map_or("", PathAndQuery::as_str).to_owned();
-        let mut astray = shows(&target);
-        // Each round that changes the text shortens it.
-        while let Cow::Owned(decoded) = percent_decode_str(&target).decode_utf8_lossy() {
-            if decoded == target {
-                break;
-            }
-            target = decoded;
-            astray |= shows(&target);
+        let target = self.head.uri.path_and_query().map_or("", PathAndQuery::as_str);
+        let mut others = self.head.headers.iter().filter(|(name, _)| *name != AUTHORIZATION);
+        let in_header = others.any(|(_, value)| value.to_str().is_ok_and(shows));
+        if in_header || Readings::of(target).may_show(shows) {
+            Err(ApiRefusal::BearerAstray.into())
+        } else {
+            Ok(())
         }
-        let others = self.head.headers.iter().filter(|(name, _)| *name != AUTHORIZATION);
-        astray |= others.filter_map(|(_, value)| value.to_str().ok()).any(shows);
-        if astray { Err(ApiRefusal::BearerAstray.into()) } else { Ok(()) }
     }
 
     /// Whether the answer has a head alone.

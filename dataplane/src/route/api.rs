@@ -4,7 +4,7 @@ use http::{Method, Uri};
 use percent_encoding::percent_decode_str;
 
 use super::Route;
-use super::path::{Slashes, hides_a_path};
+use super::path::{Readings, Slashes};
 use crate::api::ApiRefusal;
 use crate::refusal::Refusal;
 
@@ -75,11 +75,12 @@ pub(super) fn route(method: &Method, uri: &Uri) -> Result<Route, Refusal> {
 }
 
 fn rest_route(method: &Method, path: &str, query: Option<&str>) -> Result<Route, Refusal> {
-    if hides_a_path(path, Slashes::Legal) {
+    let readings = Readings::of(path);
+    if readings.hides_a_path(Slashes::Legal) {
         return Err(Refusal::BadPath);
     }
     let own = path == "/gitdoor" || path.starts_with("/gitdoor/");
-    if is_graphql(path) {
+    if readings.may_show(is_graphql) {
         return Err(Refusal::Method("POST to /api/graphql"));
     }
     if query.is_some_and(wraps_the_answer) {
@@ -97,8 +98,7 @@ fn rest_route(method: &Method, path: &str, query: Option<&str>) -> Result<Route,
 
 /// Whether the API has GraphQL there: it is judged at a path of its own.
 fn is_graphql(path: &str) -> bool {
-    let decoded = percent_decode_str(path).decode_utf8_lossy();
-    decoded.split('/').nth(1).is_some_and(|first| first.eq_ignore_ascii_case("graphql"))
+    path.split('/').nth(1).is_some_and(|first| first.eq_ignore_ascii_case("graphql"))
 }
 
 /// Whether a query asks for JSONP, a script around the answer: <https://docs.github.com/en/rest/using-the-rest-api>.
@@ -177,6 +177,8 @@ mod tests {
             ("POST", "/api/v3/graphql", 405),
             ("GET", "/api/v3/GraphQL", 405),
             ("GET", "/api/v3/%67raphql/x", 405),
+            ("GET", "/api/v3/%2567raphql", 405),
+            ("GET", "/api/v3/graphql%2Fx", 405),
             ("GET", "/api/v3/user?callback=x", 400),
             ("GET", "/api/v3/user?a=b&%63allback[]=x", 400),
             ("GET", "/api/v3/user?a=b;Callback", 400),
