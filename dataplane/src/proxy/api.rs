@@ -101,7 +101,7 @@ impl Proxy {
         }
         let asked = self.upstream.api_url(target);
         let url = asked.and_then(|asked| headers::location(answer, &asked)).ok_or(UpstreamError::Redirect)?;
-        if let Some(back) = self.links(exchange).rewrite(url.as_str()) {
+        if let Some(back) = self.links(exchange)?.rewrite(url.as_str()) {
             return Ok(Some(Leads::Back(back)));
         }
         let storage = &self.upstream.config().storage;
@@ -122,10 +122,9 @@ impl Proxy {
     }
 
     /// The API's URLs under the name that the client asked for.
-    fn links(&self, exchange: &Exchange) -> Links {
-        let host = headers::host(&exchange.head.uri, &exchange.head.headers);
-        // It was checked: every request has one.
-        Links::new(&self.bases, host.unwrap_or_default())
+    fn links(&self, exchange: &Exchange) -> Result<Links, Refusal> {
+        let host = headers::host(&exchange.head.uri, &exchange.head.headers).ok_or(Refusal::Host)?;
+        Ok(Links::new(&self.bases, host))
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Of<'a> {
 enum Kind {
     /// `application/json`.
     Json,
-    /// Other JSON of the API: it may hold a credential, and is otherwise none of ours.
+    /// Other JSON of the API, or what has no media type: it may hold a credential, and is otherwise none of ours.
     Structured,
     /// A file's content, which may look like anything, or no JSON.
     Opaque,
@@ -38,11 +38,9 @@ enum Kind {
 
 impl Kind {
     fn of(headers: &HeaderMap, target: Option<&Target>) -> Result<Self, UpstreamError> {
-        let media = headers.get(CONTENT_TYPE).and_then(|media| media.to_str().ok()).unwrap_or_default();
-        let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let raw = |name: &str| name.split('.').any(|part| part == "raw");
         let content = target.is_some_and(Target::is_content);
-        Ok(match media.split_once('/') {
+        Ok(match media(headers).as_deref().and_then(|media| media.split_once('/')) {
             Some(("application", "json")) => Self::Json,
             // A script around JSON, in which nothing could be changed.
             Some((_, "javascript" | "x-javascript" | "ecmascript")) if !content => {
@@ -52,9 +50,19 @@ impl Kind {
                 Some(name) if !(content && raw(name)) => Self::Structured,
                 Some(_) | None => Self::Opaque,
             },
-            None => Self::Opaque,
+            None if content => Self::Opaque,
+            // Nobody says what it is.
+            None => Self::Structured,
         })
     }
+}
+
+/// The one media type of an answer; none where there is none, more than one, or one that is no text.
+fn media(headers: &HeaderMap) -> Option<String> {
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let media = types.next()?.to_str().ok()?;
+    let media = media.split(';').next()?.trim().to_ascii_lowercase();
+    types.next().is_none().then_some(media)
 }
 
 impl Proxy {
@@ -67,7 +75,7 @@ impl Proxy {
         of: Of<'_>,
     ) -> Result<Response<Body>, Refusal> {
         let (head, incoming) = answer.into_parts();
-        let links = self.links(exchange);
+        let links = self.links(exchange)?;
         let mut down = headers::downward(&head.headers);
         lead_to_the_door(&mut down, &links)?;
         if let Some(location) = of.location {
@@ -159,6 +167,19 @@ mod tests {
         for path in ["/repos/o/r", "/repos/o/r/issues/1", "/repos/contents/readme", "/contents/a"] {
             assert_eq!(kind("application/vnd.github.raw+json", path), Ok(Kind::Structured), "{path}");
             assert_eq!(kind("application/javascript", path), Err(UpstreamError::Coded), "{path}");
+            assert_eq!(kind("", path), Ok(Kind::Structured), "{path}");
         }
+    }
+
+    #[test]
+    fn of_two_media_types_neither_is_believed() {
+        let value = HeaderValue::from_static;
+        let types = [value("text/plain"), value("application/json")].map(|media| (CONTENT_TYPE, media));
+        let mut headers = HeaderMap::new();
+        for (name, value) in types {
+            headers.append(name, value);
+        }
+        assert_eq!(Kind::of(&headers, None), Ok(Kind::Structured));
+        assert_eq!(Kind::of(&HeaderMap::new(), None), Ok(Kind::Structured));
     }
 }
