@@ -1,14 +1,15 @@
 //! The end of a run while its streams are under way: once `RevokeRun` has returned, no push of it can still complete.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gitdoor_proto::v1::{Identity, PushOutcome, RevokeRunRequest};
 use gitdoor_tests::git::Git;
 use gitdoor_tests::github::{BodyEnd, Fault, Route};
 use gitdoor_tests::pkt;
-use gitdoor_tests::raw::{Connection, Request, Response, chunk};
+use gitdoor_tests::raw::{Connection, Door, Request, Response, chunk};
 use gitdoor_tests::wait::until;
 use gitdoor_tests::world::{Run, World};
 use tokio::time::{Instant, sleep, timeout};
@@ -23,32 +24,52 @@ const SOON: Duration = Duration::from_secs(20);
 /// A push by hand whose pack is sent piece by piece.
 pub(crate) struct Trickle {
     connection: Connection,
-    pack: Vec<u8>,
+    pack: Arc<Vec<u8>>,
     sent: usize,
+}
+
+/// A commit that any number of pushes may bring, each to a branch of its own.
+pub(crate) struct Cargo {
+    repository: String,
+    id: String,
+    pub(crate) pack: Arc<Vec<u8>>,
+}
+
+impl Cargo {
+    /// A new commit upon a repository's, with this much noise.
+    pub(crate) async fn load(world: &World, run: &Run, door: usize, repository: &str, bytes: usize) -> Self {
+        let git = world.git_at(door, &run.bearer).cloned(repository).await;
+        let mut noise = vec![0_u8; bytes];
+        getrandom::fill(&mut noise).unwrap();
+        let id = git.commit("noise", noise).await;
+        Self { repository: repository.to_owned(), id, pack: Arc::new(pack_of(&git)) }
+    }
+
+    /// Sends the commands, which are to make it `reference`, and nothing of the pack.
+    pub(crate) async fn start(&self, door: &Door, run: &Run, reference: &str) -> io::Result<Trickle> {
+        let section = pkt::commands(&[(pkt::ZERO, &self.id, reference)], pkt::GIT_CAPABILITIES);
+        let request = Request::push(&self.repository, Vec::new()).basic(&run.bearer);
+        let head = String::from_utf8(request.to_bytes(&door.host)).unwrap();
+        let head = head.replace("Content-Length: 0", "Transfer-Encoding: chunked");
+        let mut connection = door.connect().await?;
+        connection.write(head.as_bytes()).await?;
+        connection.write(&chunk(&section)).await?;
+        Ok(Trickle { connection, pack: Arc::clone(&self.pack), sent: 0 })
+    }
 }
 
 impl Trickle {
     /// Sends the commands and a first piece of the pack of a new commit, which is to become `reference`.
     pub(crate) async fn start(world: &World, run: &Run, door: usize, reference: &str) -> Self {
-        let git = world.git_at(door, &run.bearer).cloned("acme/api").await;
-        let mut noise = vec![0_u8; 512 * 1024];
-        getrandom::fill(&mut noise).unwrap();
-        let id = git.commit("noise", noise).await;
-        let section = pkt::commands(&[(pkt::ZERO, &id, reference)], pkt::GIT_CAPABILITIES);
-        let request = Request::push("acme/api", Vec::new()).basic(&run.bearer);
-        let head = String::from_utf8(request.to_bytes(&world.door(door).host)).unwrap();
-        let head = head.replace("Content-Length: 0", "Transfer-Encoding: chunked");
-        let mut connection = world.door(door).connect().await.unwrap();
-        connection.write(head.as_bytes()).await.unwrap();
-        connection.write(&chunk(&section)).await.unwrap();
-        let mut trickle = Self { connection, pack: pack_of(&git), sent: 0 };
+        let cargo = Cargo::load(world, run, door, "acme/api", 512 * 1024).await;
+        let mut trickle = cargo.start(&world.door(door), run, reference).await.unwrap();
         trickle.send(192 * 1024).await;
         trickle
     }
 
     /// Sends so many bytes more of the pack, as far as it goes. A door that reads no more is no failure.
-    async fn send(&mut self, bytes: usize) {
-        let end = (self.sent + bytes).min(self.pack.len());
+    pub(crate) async fn send(&mut self, bytes: usize) {
+        let end = self.sent.saturating_add(bytes).min(self.pack.len());
         let piece = chunk(&self.pack[self.sent..end]);
         if self.sent < end {
             let _ = timeout(SOON, self.connection.write(&piece)).await.unwrap();
@@ -62,12 +83,18 @@ impl Trickle {
     }
 
     /// Appends bytes that are no part of the pack.
-    async fn append(&mut self, bytes: &[u8]) {
+    pub(crate) async fn append(&mut self, bytes: &[u8]) {
         let _ = timeout(SOON, self.connection.write(&chunk(bytes))).await.unwrap();
     }
 
+    /// Ends the body.
+    pub(crate) async fn end(&mut self) -> io::Result<Response> {
+        self.connection.write(b"0\r\n\r\n").await?;
+        self.connection.response().await
+    }
+
     /// Ends the body and waits for the answer.
-    async fn finish(&mut self) -> Response {
+    pub(crate) async fn finish(&mut self) -> Response {
         let _ = timeout(SOON, self.connection.write(b"0\r\n\r\n")).await.unwrap();
         timeout(SOON, self.connection.response()).await.unwrap().unwrap()
     }

@@ -15,6 +15,7 @@
 )]
 
 pub mod authority;
+pub mod chaos;
 mod client;
 mod clock;
 pub mod demo;

@@ -7,6 +7,7 @@ mod flags;
 mod process;
 mod runs;
 mod scan;
+mod store;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::authority::Authority;
+use crate::chaos::{Link, Place};
 use crate::gh::DOOR;
 use crate::git::Transcript;
 use crate::github::Github;
@@ -29,6 +31,7 @@ use process::Part;
 pub use process::{Exit, Process, run_to_exit};
 pub use runs::{Registration, Run};
 pub use scan::Secret;
+pub use store::Postgres;
 
 /// How long a part may take to end after SIGTERM.
 const STOP: Duration = Duration::from_secs(15);
@@ -36,6 +39,8 @@ const STOP: Duration = Duration::from_secs(15);
 /// How a world is to be.
 pub struct Builder {
     program: PathBuf,
+    controls: Option<usize>,
+    known_controls: usize,
     dataplanes: usize,
     plain: bool,
     detached: bool,
@@ -44,6 +49,19 @@ pub struct Builder {
 }
 
 impl Builder {
+    /// With this many controls on one PostgreSQL, each of which every data plane knows; else there is one, on SQLite.
+    /// Wires lead to them, and from them to PostgreSQL.
+    pub fn controls(mut self, count: usize) -> Self {
+        self.controls = Some(count);
+        self
+    }
+
+    /// The data planes know only this many of the controls.
+    pub fn known_controls(mut self, count: usize) -> Self {
+        self.known_controls = count;
+        self
+    }
+
     /// With this many data planes; else one.
     pub fn dataplanes(mut self, count: usize) -> Self {
         self.dataplanes = count;
@@ -85,6 +103,14 @@ impl Builder {
     }
 }
 
+/// The wires of a control.
+pub struct Links {
+    /// From the data planes to its gate.
+    pub gate: Link,
+    /// From it to PostgreSQL.
+    pub store: Link,
+}
+
 /// A running world.
 pub struct World {
     /// The stand-in GitHub.
@@ -93,7 +119,9 @@ pub struct World {
     authority: Authority,
     recorder: Recorder,
     plain: bool,
-    control: Process,
+    postgres: Option<Postgres>,
+    controls: Vec<Process>,
+    links: Vec<Links>,
     dataplanes: Vec<Process>,
     clients: AtomicUsize,
     transcript: Transcript,
@@ -111,6 +139,8 @@ impl World {
     pub fn builder(program: impl Into<PathBuf>) -> Builder {
         Builder {
             program: program.into(),
+            controls: None,
+            known_controls: usize::MAX,
             dataplanes: 1,
             plain: false,
             detached: false,
@@ -122,7 +152,7 @@ impl World {
     async fn build(builder: Builder) -> Self {
         let github = Github::start();
         let folder = tempfile::Builder::new().prefix("gitdoor-").tempdir().expect("a folder");
-        for part in ["control", "dataplane", "clients"] {
+        for part in ["dataplane", "clients"] {
             fs::create_dir(folder.path().join(part)).expect("a folder");
         }
         let authority = Authority::new("gitdoor test");
@@ -139,14 +169,35 @@ impl World {
             role,
             detached: builder.detached,
         };
-        let flags = merge(control_flags(&github, folder.path()), &builder.control_arguments);
-        let mut control = Process::start(part("control", "__control"), flags).await;
-        // What comes back does so where its clients know it.
-        control.pin("--runs-listen", "runs");
-        control.pin("--gate-listen", "gate");
+        let postgres = builder.controls.map(|_count| Postgres::start());
+        let (mut controls, mut links, mut gates) = (Vec::new(), Vec::new(), Vec::new());
+        for number in 0..builder.controls.unwrap_or(1) {
+            let name = if number == 0 { "control".to_owned() } else { format!("control-{number}") };
+            let home = folder.path().join(&name);
+            fs::create_dir(&home).expect("a folder");
+            let mut flags = control_flags(&github, &home);
+            let store = postgres.as_ref().map(|postgres| Link::unix(store::socket_in(&home), postgres.place()));
+            if store.is_some() {
+                flags = merge(flags, &[Postgres::flag(&home), "--gate-listen=127.0.0.1:0".to_owned()]);
+            }
+            let flags = merge(flags, &builder.control_arguments);
+            let mut control = Process::start(part(&name, "__control"), flags).await;
+            // What comes back does so where its clients know it.
+            control.pin("--runs-listen", "runs");
+            control.pin("--gate-listen", "gate");
+            if let Some(store) = store {
+                let gate = Link::tcp(Place::Tcp(control.address("gate").to_owned())).await;
+                gates.push(url_of(&gate.place().to_string()));
+                links.push(Links { gate, store });
+            } else {
+                gates.push(url_of(control.address("gate")));
+            }
+            controls.push(control);
+        }
+        gates.truncate(builder.known_controls);
         let mut dataplanes = Vec::new();
         for number in 0..builder.dataplanes {
-            let flags = dataplane_flags(&github, folder.path(), &control, builder.plain);
+            let flags = dataplane_flags(&github, folder.path(), &gates, builder.plain);
             let flags = merge(flags, &builder.dataplane_arguments);
             let name = format!("dataplane-{number}");
             let mut dataplane = Process::start(part(&name, "__dataplane"), flags).await;
@@ -159,7 +210,9 @@ impl World {
             authority,
             recorder,
             plain: builder.plain,
-            control,
+            postgres,
+            controls,
+            links,
             dataplanes,
             clients: AtomicUsize::new(0),
             transcript: Transcript::default(),
@@ -177,7 +230,9 @@ impl World {
         for dataplane in &mut self.dataplanes {
             dataplane.stop(STOP).await;
         }
-        self.control.stop(STOP).await;
+        for control in &mut self.controls {
+            control.stop(STOP).await;
+        }
         for _ in 0..100 {
             if self.github.running_backends() == 0 {
                 break;
@@ -191,9 +246,24 @@ impl World {
 
 /// Its parts.
 impl World {
-    /// The control process.
+    /// The control process; of several, the first.
     pub fn control(&mut self) -> &mut Process {
-        &mut self.control
+        self.control_at(0)
+    }
+
+    /// One of several controls.
+    pub fn control_at(&mut self, number: usize) -> &mut Process {
+        &mut self.controls[number]
+    }
+
+    /// The wires of one of several controls.
+    pub fn links(&self, number: usize) -> &Links {
+        &self.links[number]
+    }
+
+    /// The server that several controls share.
+    pub fn postgres(&mut self) -> &mut Postgres {
+        self.postgres.as_mut().expect("a world with PostgreSQL")
     }
 
     /// A data plane's process.
@@ -218,7 +288,12 @@ impl World {
 
     /// Where control serves `Runs`, as `gitdoor --control` takes it.
     pub fn runs_address(&self) -> String {
-        url_of(self.control.address("runs"))
+        self.runs_address_of(0)
+    }
+
+    /// Where one of several controls does.
+    pub fn runs_address_of(&self, control: usize) -> String {
+        url_of(self.controls[control].address("runs"))
     }
 
     /// A data plane, for requests by hand.
@@ -259,7 +334,7 @@ impl World {
 
     /// Answers of control's admin listener.
     pub async fn control_admin(&self, path: &str) -> crate::raw::Response {
-        self.admin(&self.control, path).await
+        self.admin(&self.controls[0], path).await
     }
 
     async fn admin(&self, process: &Process, path: &str) -> crate::raw::Response {
@@ -268,7 +343,7 @@ impl World {
     }
 
     fn processes(&self) -> impl Iterator<Item = &Process> {
-        std::iter::once(&self.control).chain(&self.dataplanes)
+        self.controls.iter().chain(&self.dataplanes)
     }
 }
 

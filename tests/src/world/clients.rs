@@ -16,8 +16,12 @@ impl World {
 
     /// A git client of any data plane with any password.
     pub fn git_at(&self, number: usize, password: &str) -> Git {
-        let transcript = self.transcript.clone();
-        Git::new(&self.new_home(), &self.url(number), &self.ca_file(), password, transcript)
+        self.git_by(&self.url(number), password)
+    }
+
+    /// A git client that knows the data planes by another URL.
+    pub fn git_by(&self, url: &str, password: &str) -> Git {
+        Git::new(&self.new_home(), url, &self.ca_file(), password, self.transcript.clone())
     }
 
     /// A gh that holds a run's bearer in its `hosts.yml`. It reaches the first data plane as `git.door.test`.

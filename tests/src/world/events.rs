@@ -9,7 +9,8 @@ impl World {
     /// The events of the requests that have ended, in order.
     pub fn events(&self) -> Vec<Value> {
         let lines = self.lines();
-        let events = lines.iter().filter_map(|line| line.split_once(": ")).filter(|(part, _)| *part != "control");
+        let events =
+            lines.iter().filter_map(|line| line.split_once(": ")).filter(|(part, _)| !part.starts_with("control"));
         let events = events.filter_map(|(_, line)| serde_json::from_str::<Value>(line).ok());
         events.filter(|event| event["message"] == "request").collect()
     }

@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
-use super::Process;
 use crate::gh::DOOR;
 use crate::github::{APP_ID, Github, INSTALLATION_ID};
 
 /// Control's flags.
-pub(super) fn control_flags(github: &Github, folder: &Path) -> Vec<String> {
-    let home = folder.join("control");
+pub(super) fn control_flags(github: &Github, home: &Path) -> Vec<String> {
     vec![
         format!("--runs-listen=unix:{}", home.join("runs.sock").display()),
         format!("--gate-listen=unix:{}", home.join("gate.sock").display()),
@@ -23,19 +21,18 @@ pub(super) fn control_flags(github: &Github, folder: &Path) -> Vec<String> {
 }
 
 /// A data plane's flags.
-pub(super) fn dataplane_flags(github: &Github, folder: &Path, control: &Process, plain: bool) -> Vec<String> {
+pub(super) fn dataplane_flags(github: &Github, folder: &Path, gates: &[String], plain: bool) -> Vec<String> {
     let home = folder.join("dataplane");
-    let gate = url_of(control.address("gate"));
     let mut flags = vec![
         "--listen=127.0.0.1:0".to_owned(),
         "--admin-listen=127.0.0.1:0".to_owned(),
         format!("--public-host=localhost,{DOOR}"),
-        format!("--control={gate}"),
         format!("--github-url={}", github.url()),
         format!("--github-api-url={}", github.api_url()),
         format!("--storage-hosts={}", github.storage_address().to_string().replace("127.0.0.1", "localhost")),
         format!("--github-ca={}", github.ca_file().display()),
     ];
+    flags.extend(gates.iter().map(|gate| format!("--control={gate}")));
     if !plain {
         flags.push(format!("--tls-cert={}", home.join("cert.pem").display()));
         flags.push(format!("--tls-key={}", home.join("key.pem").display()));

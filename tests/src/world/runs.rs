@@ -9,7 +9,7 @@ use gitdoor_proto::v1::{
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 
-use super::World;
+use super::{Process, World};
 
 /// A registered run: all that its sandbox gets.
 #[derive(Clone)]
@@ -66,9 +66,15 @@ impl Registration<'_> {
 }
 
 impl World {
-    /// A client of control's `Runs`.
+    /// A client of control's `Runs`; of several, of the first that runs.
     pub async fn runs(&self) -> RunsClient<Channel> {
-        let endpoint = Endpoint::from_shared(self.runs_address()).expect("an address");
+        let running = self.controls.iter().position(Process::is_running).expect("a control that runs");
+        self.runs_at(running).await
+    }
+
+    /// A client of one control's `Runs`.
+    pub async fn runs_at(&self, control: usize) -> RunsClient<Channel> {
+        let endpoint = Endpoint::from_shared(self.runs_address_of(control)).expect("an address");
         RunsClient::new(endpoint.connect().await.expect("control"))
     }
 
@@ -94,6 +100,12 @@ impl World {
         self.runs().await.revoke_run(request).await.expect("to be revoked");
     }
 
+    /// Revokes a run at one control of several.
+    pub async fn revoke_at(&self, control: usize, run: &Run) {
+        let request = RevokeRunRequest { run_id: run.id.clone() };
+        self.runs_at(control).await.revoke_run(request).await.expect("to be revoked");
+    }
+
     /// Gives a run another bearer.
     pub async fn rotate(&self, run: &Run) -> Run {
         let request = RotateBearerRequest { run_id: run.id.clone() };
@@ -107,7 +119,8 @@ impl World {
         self.runs().await.get_run(request).await.expect("the run").into_inner()
     }
 
-    fn keep(&self, id: &str, bearer: String) -> Run {
+    /// Looks for this bearer, too, where none may be.
+    pub fn keep(&self, id: &str, bearer: String) -> Run {
         self.bearers.lock().unwrap().push(bearer.clone());
         Run { id: id.to_owned(), bearer }
     }

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use aho_corasick::AhoCorasick;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
@@ -53,14 +54,35 @@ fn inner(encoded: &str, shift: usize) -> String {
     encoded[skip..encoded.len() - 2].to_owned()
 }
 
+/// Many secrets, looked for in one pass.
+struct Secrets {
+    spellings: AhoCorasick,
+    /// Of each spelling.
+    kinds: Vec<&'static str>,
+}
+
+impl Secrets {
+    fn new(secrets: &[Secret]) -> Self {
+        let spelled = || secrets.iter().flat_map(|secret| secret.spellings.iter().map(|text| (text, secret.kind)));
+        let spellings = AhoCorasick::new(spelled().map(|(text, _)| text)).expect("spellings");
+        Self { spellings, kinds: spelled().map(|(_, kind)| kind).collect() }
+    }
+
+    fn assert_none_in(&self, place: &str, bytes: impl AsRef<[u8]>) {
+        if let Some(found) = self.spellings.find(bytes.as_ref()) {
+            panic!("a secret, {}, is in: {place}", self.kinds[found.pattern()]);
+        }
+    }
+}
+
 impl World {
     /// Asserts that no line of a part, no metric, no answer to a client and no file holds a bearer's secret, an
     /// installation token, a JWT or the App's key. The clients' own credential files are left out. What a client sent
     /// to somebody else may hold its bearer, and nothing of the forge.
     pub async fn scan_secrets(&self) {
-        let secrets = self.secrets();
+        let secrets = Secrets::new(&self.secrets());
         for (part, text) in self.metrics().await {
-            assert_clean(&secrets, &format!("metrics of {part}"), &text);
+            secrets.assert_none_in(&format!("metrics of {part}"), text);
         }
         self.scan_files_and_lines();
     }
@@ -71,19 +93,21 @@ impl World {
     }
 
     pub(crate) fn scan_files_and_lines(&self) {
-        let secrets = self.secrets();
-        self.lines().iter().for_each(|line| assert_clean(&secrets, "log line", line));
+        let mut all = self.secrets();
+        let secrets = Secrets::new(&all);
+        self.lines().iter().for_each(|line| secrets.assert_none_in("log line", line));
         for (command, printed) in self.transcript.lock().unwrap().iter() {
-            assert_clean(&secrets, command, &String::from_utf8_lossy(printed));
+            secrets.assert_none_in(command, printed);
         }
-        let forges: Vec<Secret> = secrets.iter().filter(|secret| secret.kind != BEARER).cloned().collect();
+        let stored = self.postgres.iter().flat_map(|postgres| files(postgres.folder()));
+        for path in files(self.path()).into_iter().chain(stored) {
+            secrets.assert_none_in(&path.display().to_string(), fs::read(&path).unwrap_or_default());
+        }
+        all.retain(|secret| secret.kind != BEARER);
+        let forges = Secrets::new(&all);
         for request in self.recorder.requests() {
-            assert_clean(&forges, &format!("request to {}", request.host), &format!("{request:?}"));
-            assert_clean(&forges, "its body", &String::from_utf8_lossy(&request.body));
-        }
-        for path in files(self.path()) {
-            let text = fs::read(&path).unwrap_or_default();
-            assert_clean(&secrets, &path.display().to_string(), &String::from_utf8_lossy(&text));
+            forges.assert_none_in(&format!("request to {}", request.host), format!("{request:?}"));
+            forges.assert_none_in("its body", &request.body);
         }
     }
 
@@ -103,12 +127,6 @@ impl World {
 /// The secret of a bearer, the signature of a JWT.
 fn after_last_dot(text: &str) -> &str {
     text.rsplit('.').next().unwrap_or(text)
-}
-
-fn assert_clean(secrets: &[Secret], place: &str, text: &str) {
-    if let Some(secret) = secrets.iter().find(|secret| secret.is_in(text)) {
-        panic!("a secret, {}, is in: {place}", secret.kind);
-    }
 }
 
 /// All files below a folder but the clients' credentials.
