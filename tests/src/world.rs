@@ -296,6 +296,11 @@ impl World {
         url_of(self.controls[control].address("runs"))
     }
 
+    /// Where one of several controls serves `Gate`.
+    pub fn gate_address_of(&self, control: usize) -> String {
+        url_of(self.controls[control].address("gate"))
+    }
+
     /// A data plane, for requests by hand.
     pub fn door(&self, number: usize) -> Door {
         let address = self.address(number);
