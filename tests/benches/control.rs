@@ -1,11 +1,11 @@
 //! What control costs with few runs in its store and with many: over its own gRPC, on SQLite and on PostgreSQL.
 //!
-//! `cargo bench -p gitdoor-tests`; `GITDOOR_BENCH_ROWS` is the greater number of runs, a million without it.
+//! `cargo bench -p gitdoor-tests`; `-- 20000` makes that the greater number of runs, which is a million without it.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::print_stdout,
-    clippy::unwrap_used,
     reason = "a benchmark fails by a panic and prints what it found"
 )]
 
@@ -42,7 +42,7 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    let many = std::env::var("GITDOOR_BENCH_ROWS").map_or(1_000_000, |rows| rows.parse().expect("a number"));
+    let many = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(1_000_000);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     println!("| store | runs | call | p50 us | p99 us | a second, 32 at once | store operations |");
     println!("| --- | --- | --- | --- | --- | --- | --- |");
