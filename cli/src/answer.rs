@@ -42,6 +42,7 @@ pub(crate) struct Run {
     pub(crate) repository_id: Option<u64>,
     pub(crate) default_branch: Option<String>,
     pub(crate) expires_at: Time,
+    pub(crate) adopted_at: Option<Time>,
     #[serde(skip)]
     pub(crate) registered_at: Time,
     #[serde(skip)]
@@ -57,8 +58,7 @@ impl Run {
     pub(crate) fn read(message: Option<v1::Run>) -> Result<Self, Incomplete> {
         let message = message.ok_or(Incomplete)?;
         let (identity, state) = (identity(message.identity())?, state(message.state())?);
-        let v1::Run { run_id, binding, registered_at, expires_at, revoked_at, options, identity: _, state: _ } =
-            message;
+        let v1::Run { run_id, binding, registered_at, adopted_at, expires_at, revoked_at, options, .. } = message;
         let mut run = Self {
             run_id,
             identity,
@@ -67,6 +67,7 @@ impl Run {
             repository_id: None,
             default_branch: None,
             expires_at: Time::read(expires_at)?,
+            adopted_at: Time::read_optional(adopted_at)?,
             registered_at: Time::read(registered_at)?,
             revoked_at: Time::read_optional(revoked_at)?,
             former_default_branches: Vec::new(),
@@ -235,6 +236,7 @@ pub(crate) mod tests {
             }),
             registered_at: at(1_800_000_000),
             expires_at: at(1_800_003_000),
+            adopted_at: None,
             revoked_at: None,
             options: Some(v1::RunOptions::default()),
         }
@@ -242,13 +244,14 @@ pub(crate) mod tests {
 
     #[test]
     fn an_incomplete_answer_is_refused() {
-        let spoilers: [fn(&mut v1::Run); 8] = [
+        let spoilers: [fn(&mut v1::Run); 9] = [
             |run| run.identity = 0,
             |run| run.identity = 99,
             |run| run.state = 0,
             |run| run.expires_at = None,
             |run| run.registered_at = at(-1),
             |run| run.revoked_at = at(i64::MAX),
+            |run| run.adopted_at = at(-1),
             |run| run.binding.as_mut().unwrap().repository = String::new(),
             |run| run.binding.as_mut().unwrap().default_branch = String::new(),
         ];

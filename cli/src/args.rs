@@ -20,8 +20,8 @@ const ABOUT: &str = "\
 The operator's command line of gitdoor, the git door for sandboxed runs.
 
 A run is a piece of work in a sandbox, and its bearer is the only git credential it holds. This program \
-registers a run and prints its bearer, gives a run a new bearer, ends a run, and shows what a run is bound to \
-and what it pushed. It speaks to gitdoor-control's Runs listener and holds nothing itself.";
+registers a run and prints its bearer, gives a run more time or a new bearer, ends a run, and shows what a run is \
+bound to and what it pushed. It speaks to gitdoor-control's Runs listener and holds nothing itself.";
 
 const AFTER: &str = "\
 Examples:
@@ -33,6 +33,9 @@ Examples:
 
   What did it push, and what was refused?
     gitdoor run show fix-1234
+
+  Take it over, with an hour from now:
+    gitdoor run adopt fix-1234 --budget 1h
 
   End it; once this returns, no push of the run can still complete:
     gitdoor run revoke fix-1234
@@ -59,7 +62,14 @@ and is stored nowhere: when it is lost, `gitdoor run rotate` makes another.
 
 Asking twice:
   The same registration again, before the bearer's first use, makes a new bearer and kills the one before. After its \
-first use, or with other flags, it is refused.";
+first use, after an adoption, or with other flags, it is refused.";
+
+const ADOPT_AFTER: &str = "\
+The run keeps its bearer, what it is bound to, and how it was narrowed. Its new time may end sooner than the one \
+before. A run that was revoked, or has expired, cannot be adopted. Asking again does no harm: the time counts from the \
+last one.
+
+With --json: what `gitdoor run show` prints, without the pushes.";
 
 const SHOW_AFTER: &str = "\
 Outcomes of a push:
@@ -71,7 +81,7 @@ Outcomes of a push:
   unknown           the data plane that carried it was lost
 
 With --json: run_id, identity, state (live, revoked, expired), repository, repository_id, default_branch, \
-expires_at, pushes.";
+expires_at, adopted_at, pushes.";
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -86,7 +96,7 @@ pub(crate) struct Args {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Register, rotate, revoke and show runs
+    /// Register, adopt, rotate, revoke and show runs
     #[command(after_long_help = RUN_AFTER)]
     Run(Box<RunArgs>),
     /// Print a completion script for a shell
@@ -140,6 +150,9 @@ pub(crate) enum RunCommand {
     /// Register a run and print its bearer, the only time it is shown
     #[command(after_long_help = REGISTER_AFTER)]
     Register(Register),
+    /// Take a live run over, with a new budget from now; its bearer and its binding stay
+    #[command(after_long_help = ADOPT_AFTER)]
+    Adopt(Adopt),
     /// Give a live run a new bearer; the old one dies at once
     Rotate(Named),
     /// End a run for good; returns once no push of it can still complete
@@ -157,6 +170,19 @@ pub(crate) struct Named {
     /// The run's id
     #[arg(value_name = "RUN_ID", value_parser = RunId::parse)]
     pub(crate) run_id: RunId,
+}
+
+/// A run to be taken over.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Adopt {
+    /// The run.
+    #[command(flatten)]
+    pub(crate) run: Named,
+
+    /// How long the run may take from now, 1s to 24h; its bearer lives five minutes longer
+    #[arg(long, value_name = "TIME", env = "GITDOOR_BUDGET", hide_env_values = true)]
+    #[arg(value_parser = budget, default_value = "45m")]
+    pub(crate) budget: Duration,
 }
 
 /// What a run may be towards the forge.
@@ -310,6 +336,17 @@ mod tests {
     }
 
     #[test]
+    fn an_adoption_gives_as_much_time_as_a_registration_unless_it_says_so() {
+        for (line, budget) in [
+            ("gitdoor run adopt r1", Duration::from_mins(45)),
+            ("gitdoor run adopt --budget 1h r1", Duration::from_hours(1)),
+        ] {
+            let RunCommand::Adopt(adopt) = parse(line).unwrap().command else { panic!("no adoption: {line}") };
+            assert_eq!((adopt.run.run_id.as_str(), adopt.budget), ("r1", budget), "{line}");
+        }
+    }
+
+    #[test]
     fn the_common_flags_stand_before_or_after_the_command() {
         for line in [
             "gitdoor run --control unix:/a --control http://127.0.0.1:1 --timeout 3s --json show r1",
@@ -329,6 +366,9 @@ mod tests {
     fn a_value_that_does_not_parse_is_a_usage_error() {
         for line in [
             "gitdoor run register --identity write --run-id a.b",
+            "gitdoor run adopt a.b",
+            "gitdoor run adopt r1 --budget 0s",
+            "gitdoor run adopt r1 --budget 25h",
             "gitdoor run register --run-id r1 --identity admin",
             "gitdoor run register --run-id r1 --identity write --repository acme",
             "gitdoor run register --run-id r1 --identity write --budget soon",
@@ -364,6 +404,8 @@ mod tests {
             "gitdoor run register --run-id r1",
             "gitdoor run register --identity read",
             "gitdoor run show",
+            "gitdoor run adopt",
+            "gitdoor run adopt r1 --identity write",
             "gitdoor run list r1",
             "gitdoor run show r1 --repository a/b",
         ] {

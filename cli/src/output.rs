@@ -40,6 +40,14 @@ impl Output {
         }
     }
 
+    /// A run that was adopted.
+    pub(crate) fn adopted(self, run: &Run) -> Result<(), Failure> {
+        match self {
+            Self::Json => write(json::run(run).as_bytes()),
+            Self::Text => write(text::adopted(run).as_bytes()),
+        }
+    }
+
     /// A run that was revoked.
     pub(crate) fn revoked(self, run: &Run) -> Result<(), Failure> {
         match self {

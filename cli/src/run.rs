@@ -6,7 +6,7 @@ use gitdoor_proto::{RepositoryName, RunId, v1};
 use v1::runs_client::RunsClient;
 
 use crate::answer::{Incomplete, Issued, Run, Shown};
-use crate::args::{Identity, Named, Register, RunArgs, RunCommand};
+use crate::args::{Adopt, Identity, Named, Register, RunArgs, RunCommand};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -26,6 +26,7 @@ pub(crate) fn perform(args: RunArgs) -> Result<(), Failure> {
     runtime.block_on(async {
         match command {
             RunCommand::Register(run) => output.registered(&register(&client, run).await?),
+            RunCommand::Adopt(adoption) => output.adopted(&adopt(&client, adoption).await?),
             RunCommand::Rotate(Named { run_id }) => output.rotated(&rotate(&client, &run_id).await?),
             RunCommand::Revoke(Named { run_id }) => {
                 output.revoked(&revoke(client.with_patience(REVOKE_MARGIN), &run_id).await?)
@@ -41,6 +42,13 @@ async fn register(client: &Client, run: Register) -> Result<Issued, Failure> {
     let answer = client.ask(async |mut runs: RunsClient<_>| runs.register_run(request.clone()).await).await?;
     let v1::RegisterRunResponse { run, bearer } = answer;
     Ok(Issued::read(run, &bearer, &request.run_id)?)
+}
+
+async fn adopt(client: &Client, adoption: Adopt) -> Result<Run, Failure> {
+    let Adopt { run: Named { run_id }, budget } = adoption;
+    let request = v1::AdoptRunRequest { run_id: run_id.to_string(), budget: Some(to_message(budget)) };
+    let answer = client.ask(async |mut runs: RunsClient<_>| runs.adopt_run(request.clone()).await).await?;
+    Ok(Run::read(answer.run)?)
 }
 
 async fn rotate(client: &Client, run_id: &RunId) -> Result<Issued, Failure> {

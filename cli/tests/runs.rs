@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gitdoor_proto::v1;
+use serde_json::json;
 use tokio::net::{TcpListener, UnixListener};
 use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
 use tonic::transport::Server;
@@ -71,6 +72,18 @@ impl Runs for Control {
         self.runs.lock().unwrap().insert(request.run_id.clone(), run.clone());
         let bearer = format!("sbr_{}.{SECRET}", request.run_id);
         Ok(Response::new(v1::RegisterRunResponse { run: Some(run), bearer }))
+    }
+
+    async fn adopt_run(
+        &self,
+        request: Request<v1::AdoptRunRequest>,
+    ) -> Result<Response<v1::AdoptRunResponse>, Status> {
+        let v1::AdoptRunRequest { run_id, budget } = request.into_inner();
+        let mut run = self.run(&run_id).await?;
+        run.adopted_at = timestamp(1_800_000_100);
+        run.expires_at = timestamp(1_800_000_400 + budget.map_or(0, |budget| budget.seconds));
+        self.runs.lock().unwrap().insert(run_id, run.clone());
+        Ok(Response::new(v1::AdoptRunResponse { run: Some(run) }))
     }
 
     async fn rotate_bearer(
@@ -228,6 +241,14 @@ fn a_run_lives_through_all_its_commands() {
     let again = call(&["register", "--run-id", "r1", "--identity", "write"]);
     assert_eq!((again.status.code(), stdout(&again)), (Some(1), ""));
     assert!(stderr(&again).contains("RotateBearer") && stderr(&again).contains("gitdoor run rotate"));
+    let adopted = call(&["adopt", "r1", "--budget", "1h"]);
+    let words = "run r1 adopted, its bearer stays: identity write, not bound, until 2027-01-15T09:06:40Z\n";
+    assert_eq!((adopted.status.code(), stdout(&adopted)), (Some(0), words));
+    let adopted = json(&call(&["adopt", "r1", "--json"]));
+    assert_eq!(
+        (&adopted["expires_at"], &adopted["adopted_at"]),
+        (&json!("2027-01-15T08:51:40Z"), &json!("2027-01-15T08:01:40Z"))
+    );
     assert_eq!(stdout(&call(&["rotate", "r1"])), format!("sbr_r1.{SECRET}\n"));
     assert_eq!(json(&call(&["show", "r1", "--json"]))["state"], "live");
     assert_eq!(json(&call(&["revoke", "r1", "--json"]))["state"], "revoked");

@@ -1,7 +1,9 @@
 //! A run: what it may be, how long, and the one repository that it pushes to.
 //!
-//! Its state is derived from its times; a message is read whole or refused by the name of a field.
+//! Its state is derived from its times, and `life` has the rules by which it changes; a message is read whole or
+//! refused by the name of a field.
 
+mod life;
 mod message;
 
 use std::num::NonZeroU32;
@@ -10,11 +12,9 @@ use std::time::{Duration, SystemTime};
 use gitdoor_proto::repository::InvalidRepository;
 use gitdoor_proto::{BearerHash, Pattern, RepositoryName, RunId};
 
+pub use self::life::{GRACE, Transition};
 pub use self::message::Registration;
-pub(crate) use self::message::run_id_from;
-
-/// Time that a bearer lives on after its run's budget, so that the last push can end.
-pub const GRACE: Duration = Duration::from_mins(5);
+pub(crate) use self::message::{budget_from, run_id_from};
 
 /// What a run may be towards the forge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub struct Terms {
     pub identity: Identity,
     /// The repository that it was to be bound to from the start.
     pub repository: Option<RepositoryName>,
-    /// The time that it was given.
+    /// The time that it was given at first.
     pub budget: Duration,
     /// How it was narrowed.
     pub options: Options,
@@ -107,16 +107,6 @@ pub struct Binding {
     pub bound_at: SystemTime,
 }
 
-impl Binding {
-    /// Notes the default branch as it was read now; earlier ones are kept.
-    pub fn see_default_branch(&mut self, branch: &str) {
-        branch.clone_into(&mut self.default_branch);
-        if !self.default_branches.iter().any(|earlier| earlier == branch) {
-            self.default_branches.push(branch.to_owned());
-        }
-    }
-}
-
 /// A run as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
@@ -130,7 +120,9 @@ pub struct Run {
     pub first_used_at: Option<SystemTime>,
     /// When it was registered.
     pub registered_at: SystemTime,
-    /// When its bearer stops: registration, budget and [`GRACE`].
+    /// When it was last adopted.
+    pub adopted_at: Option<SystemTime>,
+    /// When its bearer stops: registration or adoption, the budget given then, and [`GRACE`].
     pub expires_at: SystemTime,
     /// When it was ended.
     pub revoked_at: Option<SystemTime>,
@@ -150,47 +142,6 @@ pub struct StoredBearer {
 impl PartialEq for StoredBearer {
     fn eq(&self, other: &Self) -> bool {
         self.generation == other.generation && self.hash.matches(&other.hash)
-    }
-}
-
-impl Run {
-    /// A new run.
-    #[must_use]
-    pub fn new(registration: Registration, hash: BearerHash, binding: Option<Binding>, now: SystemTime) -> Self {
-        let Registration { id, terms } = registration;
-        let expires_at = now + terms.budget + GRACE;
-        let bearer = StoredBearer { hash, generation: 1 };
-        Self { id, terms, bearer, first_used_at: None, registered_at: now, expires_at, revoked_at: None, binding }
-    }
-
-    /// Where it is in its life. What was revoked stays revoked after its time is over.
-    #[must_use]
-    pub fn state(&self, now: SystemTime) -> State {
-        if self.revoked_at.is_some() {
-            State::Revoked
-        } else if now >= self.expires_at {
-            State::Expired
-        } else {
-            State::Live
-        }
-    }
-
-    /// Whether it is live and has the bearer of this generation.
-    #[must_use]
-    pub fn is_current(&self, generation: u64, now: SystemTime) -> bool {
-        self.state(now) == State::Live && self.bearer.generation == generation
-    }
-
-    /// Whether a registration is a retry of this run's own: on the same terms, while it is live and was not used.
-    #[must_use]
-    pub fn is_replaced_by(&self, again: &Self) -> bool {
-        self.first_used_at.is_none() && self.state(again.registered_at) == State::Live && self.terms == again.terms
-    }
-
-    /// Time until it expires.
-    #[must_use]
-    pub fn remaining(&self, now: SystemTime) -> Duration {
-        self.expires_at.duration_since(now).unwrap_or_default()
     }
 }
 
@@ -282,17 +233,5 @@ pub(crate) mod tests {
             default_branches: vec!["main".into()],
             bound_at: now,
         }
-    }
-
-    #[test]
-    fn a_run_lives_five_minutes_longer_than_its_budget() {
-        let start = SystemTime::UNIX_EPOCH;
-        let mut run = run("r", start);
-        let end = start + Duration::from_mins(50);
-        assert_eq!(run.state(end - Duration::from_micros(1)), State::Live);
-        assert_eq!(run.state(end), State::Expired);
-        assert_eq!(run.remaining(end + GRACE), Duration::ZERO);
-        run.revoked_at = Some(start);
-        assert_eq!(run.state(end), State::Revoked);
     }
 }

@@ -20,10 +20,10 @@ pub enum Failure {
     /// No such run.
     #[error("no run has the id {0}")]
     Unknown(RunId),
-    /// The id is taken by a run that is used, or ended, or was asked for otherwise.
+    /// The id is taken by a run that is used, adopted or ended, or was asked for otherwise.
     #[error(
-        "a run with the id {0} exists, and its bearer was used, it has ended, or it was registered with other \
-         parameters; RotateBearer gives a live run a new bearer"
+        "a run with the id {0} exists, and its bearer was used, it was adopted, it has ended, or it was registered \
+         with other parameters; RotateBearer gives a live run a new bearer"
     )]
     Exists(RunId),
     /// Only a live run can do that.

@@ -1,6 +1,7 @@
 //! What control remembers: runs with their bindings, and the ledger of pushes.
 //!
-//! What an operation has answered is durable. Every operation is atomic by itself; none needs another to hold.
+//! What an operation has answered is durable. Every operation is atomic by itself; none needs another to hold. What
+//! becomes of a run is not decided here: the rules are its own, in `run/life.rs`.
 
 #[cfg(test)]
 mod conformance;
@@ -11,20 +12,27 @@ pub mod sqlite;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use gitdoor_proto::{BearerHash, RunId};
 
 use crate::push::{Closing, Push, PushId};
-use crate::run::{Binding, Run};
+use crate::run::{Binding, Run, Transition};
 
 pub use self::row::Unreadable;
 
 /// A store. One conformance suite holds for all of them.
 pub trait Store: Send + Sync + 'static {
-    /// Creates a run; or, when one of that id was registered on the same terms, is live and its bearer was never
-    /// used, gives that one the new secret.
+    /// Creates a run; or, when one of that id takes the registration for a retry, gives that one the new secret.
     fn register(&self, run: &Run) -> impl Future<Output = Result<Registered, StoreError>> + Send;
+
+    /// Gives a live run a new budget, counted from now.
+    fn adopt(
+        &self,
+        id: &RunId,
+        budget: Duration,
+        now: SystemTime,
+    ) -> impl Future<Output = Result<Adopted, StoreError>> + Send;
 
     /// Gives a live run a new secret.
     fn rotate(
@@ -102,10 +110,40 @@ pub trait Store: Send + Sync + 'static {
 pub enum Registered {
     /// The run is new.
     Created(Run),
-    /// It was there, unused, on the same terms: it has the new secret now.
+    /// It was there, and this was a retry: it has the new secret now.
     Replaced(Run),
     /// It was there, and stays as it was.
     Exists(Run),
+}
+
+impl From<Transition> for Registered {
+    fn from(transition: Transition) -> Self {
+        match transition {
+            Transition::Changed(run) | Transition::Unchanged(run) => Self::Replaced(run),
+            Transition::Refused(run) => Self::Exists(run),
+        }
+    }
+}
+
+/// What became of an adoption.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Adopted {
+    /// The run has the new budget.
+    Adopted(Run),
+    /// The run is not live.
+    NotLive(Run),
+    /// There is no such run.
+    Unknown,
+}
+
+impl From<Option<Transition>> for Adopted {
+    fn from(transition: Option<Transition>) -> Self {
+        match transition {
+            Some(Transition::Changed(run) | Transition::Unchanged(run)) => Self::Adopted(run),
+            Some(Transition::Refused(run)) => Self::NotLive(run),
+            None => Self::Unknown,
+        }
+    }
 }
 
 /// What became of a rotation.
@@ -117,6 +155,16 @@ pub enum Rotated {
     NotLive(Run),
     /// There is no such run.
     Unknown,
+}
+
+impl From<Option<Transition>> for Rotated {
+    fn from(transition: Option<Transition>) -> Self {
+        match transition {
+            Some(Transition::Changed(run) | Transition::Unchanged(run)) => Self::Rotated(run),
+            Some(Transition::Refused(run)) => Self::NotLive(run),
+            None => Self::Unknown,
+        }
+    }
 }
 
 /// Whether a push was opened.

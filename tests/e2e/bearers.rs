@@ -368,12 +368,18 @@ async fn the_command_line_takes_a_run_through_its_life() {
     assert_ne!(rotated["bearer"], registered["bearer"]);
     git.run(&["fetch"]).await.code_is(128).says("no longer, the run's");
 
+    let adopted = object(&gitdoor(&world, &["run", "adopt", "cli", "--budget", "1h", "--json"]).await);
+    assert_eq!((&adopted["state"], &adopted["repository"]), (&"live".into(), &"acme/api".into()));
+    let time = |name: &str| humantime::parse_rfc3339(adopted[name].as_str().unwrap()).unwrap();
+    assert_eq!(time("expires_at").duration_since(time("adopted_at")).unwrap(), Duration::from_mins(65));
+
     let shown = object(&gitdoor(&world, &["run", "show", "cli", "--json"]).await);
     for key in
         ["run_id", "identity", "state", "repository", "repository_id", "default_branch", "expires_at", "pushes"]
     {
         assert!(shown.get(key).is_some(), "{key} is missing: {shown}");
     }
+    assert_eq!((&shown["expires_at"], &shown["adopted_at"]), (&adopted["expires_at"], &adopted["adopted_at"]));
     assert_eq!((&shown["identity"], &shown["state"]), (&"write".into(), &"live".into()));
     assert_eq!((&shown["repository_id"], &shown["default_branch"]), (&id.into(), &"main".into()));
     assert_eq!(shown["pushes"].as_array().unwrap().len(), 1);

@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(
             line,
             "{\"run_id\":\"r1\",\"identity\":\"write\",\"state\":\"live\",\"repository\":null,\
-             \"repository_id\":null,\"default_branch\":null,\"expires_at\":\"2027-01-15T08:50:00Z\",\"pushes\":[\
+             \"repository_id\":null,\"default_branch\":null,\"expires_at\":\"2027-01-15T08:50:00Z\",\"adopted_at\":null,\"pushes\":[\
              {\"push_id\":\"p1\",\"request_id\":\"\",\"repository\":\"\",\"outcome\":\"open\",\"request_bytes\":7,\
              \"opened_at\":\"2027-01-15T08:01:40Z\",\"closed_at\":null,\"refs\":[{\"ref_name\":\"refs/heads/\u{fffd}\",\
              \"old_oid\":\"\",\"new_oid\":\"\",\"refusal\":null}]}]}\n"
@@ -97,6 +97,6 @@ mod tests {
         assert_eq!(listed(&[]), "{\"runs\":[]}\n");
         let value: Value = serde_json::from_str(&listed(&[Run::read(Some(message())).unwrap()])).unwrap();
         assert_eq!(value["runs"][0]["repository_id"], 42);
-        assert_eq!(value["runs"][0].as_object().unwrap().len(), 7);
+        assert_eq!(value["runs"][0].as_object().unwrap().len(), 8);
     }
 }

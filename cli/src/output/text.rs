@@ -9,12 +9,21 @@ use crate::failure::Failure;
 pub(super) fn issued(run: &Run, what: &str) -> String {
     let id = &run.run_id;
     format!(
-        "run {id} {what}: identity {}, {}, until {}\n\
+        "run {id} {what}: {}\n\
          The bearer above is shown this once and stored nowhere; if it is lost: gitdoor run rotate {id}\n",
-        run.identity,
-        run.repository.as_ref().map_or("not bound".to_owned(), |name| format!("bound to {}", escaped(name))),
-        run.expires_at.0,
+        standing(run),
     )
+}
+
+/// What is said of a run that was adopted.
+pub(super) fn adopted(run: &Run) -> String {
+    format!("run {} adopted, its bearer stays: {}\n", escaped(&run.run_id), standing(run))
+}
+
+fn standing(run: &Run) -> String {
+    let bound =
+        run.repository.as_ref().map_or("not bound".to_owned(), |name| format!("bound to {}", escaped(name)));
+    format!("identity {}, {bound}, until {}", run.identity, run.expires_at.0)
 }
 
 /// What is said of a run that was revoked.
@@ -71,6 +80,9 @@ fn facts(run: &Run) -> Vec<Vec<String>> {
         fact("was default", listing(&run.former_default_branches));
     }
     fact("registered", run.registered_at.0.clone());
+    if let Some(time) = &run.adopted_at {
+        fact("adopted", time.0.clone());
+    }
     fact("expires", run.expires_at.0.clone());
     if let Some(time) = &run.revoked_at {
         fact("revoked", time.0.clone());
@@ -212,7 +224,7 @@ mod tests {
             ..Default::default()
         };
         let options = v1::RunOptions { branches: vec!["agent/*".into()], max_refs: 3, ..Default::default() };
-        let run = v1::Run { options: Some(options), ..message() };
+        let run = v1::Run { options: Some(options), adopted_at: at(1_800_000_060), ..message() };
         let text = shown(&Shown::read(v1::GetRunResponse { run: Some(run), pushes: vec![refused, done] }).unwrap());
         assert_eq!(
             text,
@@ -224,6 +236,7 @@ repository      acme/api (id 42)
 default branch  main
 was default     trunk
 registered      2027-01-15T08:00:00Z
+adopted         2027-01-15T08:01:00Z
 expires         2027-01-15T08:50:00Z
 branches        agent/*
 refs in a push  3 at most

@@ -8,7 +8,7 @@ use gitdoor_proto::{Pattern, RepositoryName, RunId, v1};
 
 use super::{Binding, Identity, Invalid, Options, Run, State, Terms};
 
-/// Time that a run is given when its registration names none.
+/// Time that a run is given when its registration or adoption names none.
 const DEFAULT_BUDGET: Duration = Duration::from_mins(45);
 /// The longest run.
 const MAX_BUDGET: Duration = Duration::from_hours(24);
@@ -48,7 +48,7 @@ impl TryFrom<v1::RegisterRunRequest> for Registration {
         if repository.is_some() && identity != Identity::Write {
             return Err(Invalid::RepositoryWithoutWrite);
         }
-        let budget = budget.map_or(Ok(DEFAULT_BUDGET), budget_from)?;
+        let budget = budget_from(budget)?;
         let options = Options::try_from(options.unwrap_or_default())?;
         Ok(Self { id, terms: Terms { identity, repository, budget, options } })
     }
@@ -59,7 +59,9 @@ pub(crate) fn run_id_from(text: &str) -> Result<RunId, Invalid> {
     RunId::parse(text).map_err(|_shape| Invalid::RunId)
 }
 
-fn budget_from(message: prost_types::Duration) -> Result<Duration, Invalid> {
+/// Reads the time that a run is given.
+pub(crate) fn budget_from(message: Option<prost_types::Duration>) -> Result<Duration, Invalid> {
+    let Some(message) = message else { return Ok(DEFAULT_BUDGET) };
     let budget = Duration::try_from(message).map_err(|_negative| Invalid::Budget)?;
     // Whole microseconds, as they are stored: a retry must compare equal to what was stored.
     let budget = Duration::from_micros(u64::try_from(budget.as_micros()).map_err(|_long| Invalid::Budget)?);
@@ -184,6 +186,7 @@ impl Run {
             state: v1::RunState::from(self.state(now)).into(),
             binding: self.binding.clone().map(Into::into),
             registered_at: Some(self.registered_at.into()),
+            adopted_at: self.adopted_at.map(Into::into),
             expires_at: Some(self.expires_at.into()),
             revoked_at: self.revoked_at.map(Into::into),
             options: Some(self.terms.options.clone().into()),

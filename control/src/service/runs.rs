@@ -11,9 +11,9 @@ use crate::clock;
 use crate::forge::{Forge, MintError, Mismatch, Target};
 use crate::lease::{End, Leases};
 use crate::metrics;
-use crate::run::{Binding, Invalid, Registration, Run, run_id_from};
+use crate::run::{Binding, Invalid, Registration, Run, budget_from, run_id_from};
 use crate::status::{self, Failure};
-use crate::store::{Registered, Rotated, Store};
+use crate::store::{Adopted, Registered, Rotated, Store};
 
 /// Runs on a page when a request does not say.
 const DEFAULT_PAGE: u32 = 100;
@@ -81,6 +81,16 @@ impl<S: Store, F: Forge> RunsService<S, F> {
             default_branch: facts.default_branch,
             bound_at: now,
         })
+    }
+
+    async fn adopt(&self, message: v1::AdoptRunRequest, now: SystemTime) -> Result<v1::AdoptRunResponse, Failure> {
+        let v1::AdoptRunRequest { run_id, budget } = message;
+        let (id, budget) = (run_id_from(&run_id)?, budget_from(budget)?);
+        match self.store.adopt(&id, budget, now).await? {
+            Adopted::Adopted(run) => Ok(v1::AdoptRunResponse { run: Some(run.to_message(now)) }),
+            Adopted::NotLive(run) => Err(Failure::NotLive(id, run.state(now))),
+            Adopted::Unknown => Err(Failure::Unknown(id)),
+        }
     }
 
     async fn rotate(&self, id: RunId, now: SystemTime) -> Result<v1::RotateBearerResponse, Failure> {
@@ -154,6 +164,15 @@ impl<S: Store, F: Forge> Runs for RunsService<S, F> {
         let message = request.into_inner();
         let run = message.run_id.clone();
         answered("register", &run, self.register(message, clock::now()).await)
+    }
+
+    async fn adopt_run(
+        &self,
+        request: Request<v1::AdoptRunRequest>,
+    ) -> Result<Response<v1::AdoptRunResponse>, Status> {
+        let message = request.into_inner();
+        let run = message.run_id.clone();
+        answered("adopt", &run, self.adopt(message, clock::now()).await)
     }
 
     async fn rotate_bearer(

@@ -1,15 +1,21 @@
 //! What every store promises, each promise a test that runs for each store.
 
+mod adoption;
+
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use gitdoor_proto::{BearerHash, Pattern, RepositoryName, RunId};
 
+use self::adoption::{
+    a_live_run_is_adopted_with_a_new_budget_and_no_other, an_adopted_run_is_not_registered_again_and_goes_on,
+    many_changes_of_a_run_at_once_lose_none,
+};
 use super::measured::Measured;
 use super::postgres::server::Server;
 use super::postgres::{self, Postgres};
 use super::sqlite::Sqlite;
-use super::{Closed, Opened, Registered, Rotated, Store};
+use super::{Adopted, Closed, Opened, Registered, Rotated, Store};
 use crate::clock;
 use crate::push::{Closing, Command, Outcome, Push, PushId, PushedRef, TicketHash};
 use crate::run::tests::{binding, run};
@@ -80,6 +86,9 @@ promises! {
     many_retries_at_once_leave_one_secret_and_count_each,
     a_use_is_marked_once_and_only_for_the_present_bearer,
     a_live_run_is_rotated_and_no_other,
+    a_live_run_is_adopted_with_a_new_budget_and_no_other,
+    an_adopted_run_is_not_registered_again_and_goes_on,
+    many_changes_of_a_run_at_once_lose_none,
     a_revocation_stands_from_its_first_time,
     one_binding_stands_for_life,
     a_run_that_ended_or_was_rotated_is_not_bound,

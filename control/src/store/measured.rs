@@ -1,12 +1,12 @@
 //! A store that counts and times every operation of another.
 
 use std::future::Future;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use gitdoor_proto::{BearerHash, RunId};
 use tokio::time::Instant;
 
-use super::{Closed, Opened, Registered, Rotated, Store, StoreError};
+use super::{Adopted, Closed, Opened, Registered, Rotated, Store, StoreError};
 use crate::metrics;
 use crate::push::{Closing, Push, PushId};
 use crate::run::{Binding, Run};
@@ -35,6 +35,10 @@ async fn measure<T>(
 impl<S: Store> Store for Measured<S> {
     async fn register(&self, run: &Run) -> Result<Registered, StoreError> {
         measure("register", self.0.register(run)).await
+    }
+
+    async fn adopt(&self, id: &RunId, budget: Duration, now: SystemTime) -> Result<Adopted, StoreError> {
+        measure("adopt", self.0.adopt(id, budget, now)).await
     }
 
     async fn rotate(&self, id: &RunId, hash: BearerHash, now: SystemTime) -> Result<Rotated, StoreError> {

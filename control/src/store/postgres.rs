@@ -17,14 +17,14 @@ mod tests;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use gitdoor_proto::{BearerHash, RunId};
 
 use self::lookups::Lookups;
 use self::pool::Pool;
 use self::target::Target;
-use super::{Closed, Opened, Registered, Rotated, Store, StoreError};
+use super::{Adopted, Closed, Opened, Registered, Rotated, Store, StoreError};
 use crate::push::{Closing, Push, PushId};
 use crate::run::{Binding, Run};
 
@@ -64,6 +64,10 @@ impl Postgres {
 impl Store for Postgres {
     async fn register(&self, run: &Run) -> Result<Registered, StoreError> {
         self.pool.once(async |db| statements::register(db, run).await).await
+    }
+
+    async fn adopt(&self, id: &RunId, budget: Duration, now: SystemTime) -> Result<Adopted, StoreError> {
+        self.pool.once(async |db| statements::adopt(db, id, budget, now).await).await
     }
 
     async fn rotate(&self, id: &RunId, hash: BearerHash, now: SystemTime) -> Result<Rotated, StoreError> {

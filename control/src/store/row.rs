@@ -64,6 +64,7 @@ row! {
         bearer_generation: i64,
         first_used_at: Option<i64>,
         registered_at: i64,
+        adopted_at: Option<i64>,
         expires_at: i64,
         revoked_at: Option<i64>,
         repository: Option<String>,
@@ -90,9 +91,16 @@ row! {
 }
 
 impl RunRow {
+    /// The columns but the first, which is the key, each set to the parameter that has its place.
+    pub(super) fn assignments(parameter: char) -> String {
+        let columns = Self::COLUMNS.split(", ").zip(1..).skip(1);
+        columns.map(|(column, place)| format!("{column} = {parameter}{place}")).collect::<Vec<_>>().join(", ")
+    }
+
     /// A run, to be written.
     pub(super) fn new(run: &Run) -> Result<Self, StoreError> {
-        let Run { id, terms, bearer, first_used_at, registered_at, expires_at, revoked_at, binding } = run;
+        let Run { id, terms, bearer, first_used_at, registered_at, adopted_at, expires_at, revoked_at, binding } =
+            run;
         let binding = binding.as_ref();
         let branches = binding.map(|binding| branches_to_text(&binding.default_branches)).transpose()?;
         Ok(Self {
@@ -105,6 +113,7 @@ impl RunRow {
             bearer_generation: bearer.generation.cast_signed(),
             first_used_at: first_used_at.map(to_micros),
             registered_at: to_micros(*registered_at),
+            adopted_at: adopted_at.map(to_micros),
             expires_at: to_micros(*expires_at),
             revoked_at: revoked_at.map(to_micros),
             repository: binding.map(|binding| binding.repository.to_string()),
@@ -131,6 +140,7 @@ impl RunRow {
             bearer: StoredBearer { hash, generation: unsigned(self.bearer_generation, "bearer_generation")? },
             first_used_at: self.first_used_at.map(from_micros),
             registered_at: from_micros(self.registered_at),
+            adopted_at: self.adopted_at.map(from_micros),
             expires_at: from_micros(self.expires_at),
             revoked_at: self.revoked_at.map(from_micros),
             binding: self.repository.as_deref().map(|name| self.binding(name)).transpose()?,
@@ -190,7 +200,7 @@ pub(super) fn push_id(column: &[u8]) -> Result<PushId, StoreError> {
 }
 
 /// Branches to a JSON array.
-pub(super) fn branches_to_text(branches: &[String]) -> Result<String, StoreError> {
+fn branches_to_text(branches: &[String]) -> Result<String, StoreError> {
     serde_json::to_string(branches).map_err(|_json| unreadable("default_branches"))
 }
 

@@ -9,13 +9,13 @@ mod writer;
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use gitdoor_proto::{BearerHash, RunId};
 use rusqlite::Connection;
 
 use self::writer::Writer;
-use super::{Closed, Opened, Registered, Rotated, Store, StoreError};
+use super::{Adopted, Closed, Opened, Registered, Rotated, Store, StoreError};
 use crate::push::{Closing, Push, PushId};
 use crate::run::{Binding, Run};
 
@@ -48,6 +48,11 @@ impl Store for Sqlite {
     async fn register(&self, run: &Run) -> Result<Registered, StoreError> {
         let run = run.clone();
         self.writer.write(move |db| statements::register(db, &run)).await
+    }
+
+    async fn adopt(&self, id: &RunId, budget: Duration, now: SystemTime) -> Result<Adopted, StoreError> {
+        let id = id.clone();
+        self.writer.write(move |db| statements::adopt(db, &id, budget, now)).await
     }
 
     async fn rotate(&self, id: &RunId, hash: BearerHash, now: SystemTime) -> Result<Rotated, StoreError> {

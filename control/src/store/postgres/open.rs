@@ -13,7 +13,10 @@ use super::pool::DEADLINE;
 use crate::store::StoreError;
 
 /// The migrations, in order; the schema's version is how many were applied.
-const MIGRATIONS: &[&str] = &[include_str!("../../../migrations/postgres/0001_runs_and_pushes.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[
+    include_str!("../../../migrations/postgres/0001_runs_and_pushes.sql"),
+    include_str!("../../../migrations/postgres/0002_adopted_at.sql"),
+];
 /// Longest time for the migrations, the wait for another control's among it.
 const MIGRATION: Duration = Duration::from_mins(5);
 /// Names the lock under which a schema is changed: the program's name, as a number.

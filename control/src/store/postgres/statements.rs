@@ -1,8 +1,8 @@
-//! The statements of each operation. Each is one statement, or a write that compares and a read after it that says
-//! why it did nothing, or a transaction: atomic with any number of controls.
+//! The statements of each operation. A run changes in a transaction that has locked it; a push is written by one
+//! statement, with a read after it that says why it wrote nothing. Each is atomic with any number of controls.
 
 use std::collections::BTreeMap;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use deadpool_postgres::{Client, GenericClient};
 use gitdoor_proto::{BearerHash, RunId};
@@ -11,14 +11,15 @@ use tokio_postgres::types::ToSql;
 
 use crate::clock::to_micros;
 use crate::push::{Closing, Command, Outcome, Push, PushId, PushedRef};
-use crate::run::{Binding, Run, State};
-use crate::store::row::{PushRow, RunRow, branches_to_text, push_id};
-use crate::store::{Closed, Opened, Registered, Rotated, StoreError};
+use crate::run::{Binding, Run, Transition};
+use crate::store::row::{PushRow, RunRow, push_id};
+use crate::store::{Adopted, Closed, Opened, Registered, Rotated, StoreError};
 
 type Result<T> = std::result::Result<T, StoreError>;
 type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// Holds for a run that is live at a time, and has the bearer of a generation.
+/// [`Run::is_current`] as a condition, for the one statement that opens a push: it is on the path of every push, and
+/// as a transaction would take four round trips.
 const CURRENT: &str = "run_id = $1 AND bearer_generation = $2 AND revoked_at IS NULL AND expires_at > $3";
 
 pub(super) async fn runs_of(db: &Client, ids: &[&str]) -> Result<Vec<Run>> {
@@ -46,89 +47,58 @@ pub(super) async fn register(db: &mut Client, new: &Run) -> Result<Registered> {
     if execute(db, &sql, &values).await? > 0 {
         return Ok(Registered::Created(new.clone()));
     }
-    let transaction = db.transaction().await?;
     // Gone only if it was pruned between the two.
-    let old = run(&transaction, &new.id, "FOR UPDATE").await?.ok_or(StoreError::RolledBack)?;
-    if !old.is_replaced_by(new) {
-        return Ok(Registered::Exists(old));
-    }
-    let sql = format!("{} WHERE run_id = $1 RETURNING {}", replace_bearer(2), RunRow::COLUMNS);
-    let rows = all(&transaction, &sql, &[&new.id.as_str(), &new.bearer.hash.as_bytes().as_slice()]).await?;
-    let replaced = rows.first().map(read_run).ok_or(StoreError::RolledBack)??;
-    transaction.commit().await?;
-    Ok(Registered::Replaced(replaced))
+    let again = change(db, &new.id, |old| old.register_again(new)).await?;
+    again.map(Into::into).ok_or(StoreError::RolledBack)
 }
 
-fn replace_bearer(hash: u8) -> String {
-    format!("UPDATE runs SET bearer_hash = ${hash}, bearer_generation = bearer_generation + 1")
+pub(super) async fn adopt(db: &mut Client, id: &RunId, budget: Duration, now: SystemTime) -> Result<Adopted> {
+    change(db, id, |run| run.adopt(budget, now)).await.map(Into::into)
 }
 
-pub(super) async fn rotate(db: &Client, id: &RunId, hash: BearerHash, now: SystemTime) -> Result<Rotated> {
-    let live = "WHERE run_id = $1 AND revoked_at IS NULL AND expires_at > $3";
-    let sql = format!("{} {live} RETURNING {}", replace_bearer(2), RunRow::COLUMNS);
-    let rows = all(db, &sql, &[&id.as_str(), &hash.as_bytes().as_slice(), &to_micros(now)]).await?;
-    if let Some(row) = rows.first() {
-        return Ok(Rotated::Rotated(read_run(row)?));
-    }
-    Ok(match run(db, id, "").await? {
-        Some(run) if run.state(now) != State::Live => Rotated::NotLive(run),
-        // One that is live now came only after the update.
-        Some(_) | None => Rotated::Unknown,
-    })
+pub(super) async fn rotate(db: &mut Client, id: &RunId, hash: BearerHash, now: SystemTime) -> Result<Rotated> {
+    change(db, id, |run| run.rotate(hash, now)).await.map(Into::into)
 }
 
-pub(super) async fn revoke(db: &Client, id: &RunId, now: SystemTime) -> Result<Option<Run>> {
-    let sql = "UPDATE runs SET revoked_at = coalesce(revoked_at, $2) WHERE run_id = $1 RETURNING";
-    let rows = all(db, &format!("{sql} {}", RunRow::COLUMNS), &[&id.as_str(), &to_micros(now)]).await?;
-    rows.first().map(read_run).transpose()
+pub(super) async fn revoke(db: &mut Client, id: &RunId, now: SystemTime) -> Result<Option<Run>> {
+    Ok(change(db, id, |run| run.revoke(now)).await?.map(Transition::into_run))
 }
 
-pub(super) async fn mark_used(db: &Client, id: &RunId, generation: u64, now: SystemTime) -> Result<bool> {
-    let sql = "UPDATE runs SET first_used_at = coalesce(first_used_at, $3) \
-               WHERE run_id = $1 AND bearer_generation = $2";
-    Ok(execute(db, sql, &[&id.as_str(), &generation.cast_signed(), &to_micros(now)]).await? > 0)
+pub(super) async fn mark_used(db: &mut Client, id: &RunId, generation: u64, now: SystemTime) -> Result<bool> {
+    let marked = change(db, id, |run| run.mark_used(generation, now)).await?;
+    Ok(matches!(marked, Some(Transition::Changed(_) | Transition::Unchanged(_))))
 }
 
 pub(super) async fn bind(
-    db: &Client,
+    db: &mut Client,
     id: &RunId,
     generation: u64,
     binding: &Binding,
     now: SystemTime,
 ) -> Result<Option<Run>> {
-    let sql = format!(
-        "UPDATE runs SET repository = $4, repository_id = $5, default_branch = $6, default_branches = $7, \
-         bound_at = $8 WHERE {CURRENT} AND repository IS NULL RETURNING {}",
-        RunRow::COLUMNS
-    );
-    let params: Params<'_> = &[
-        &id.as_str(),
-        &generation.cast_signed(),
-        &to_micros(now),
-        &binding.repository.to_string(),
-        &binding.repository_id.cast_signed(),
-        &binding.default_branch,
-        &branches_to_text(&binding.default_branches)?,
-        &to_micros(binding.bound_at),
-    ];
-    match all(db, &sql, params).await?.first() {
-        Some(row) => read_run(row).map(Some),
-        // A statement of its own: it sees what the update has waited for.
-        None => run(db, id, "").await,
-    }
+    Ok(change(db, id, |run| run.bind(generation, binding, now)).await?.map(Transition::into_run))
 }
 
 pub(super) async fn see_default_branch(db: &mut Client, id: &RunId, branch: &str) -> Result<Option<Run>> {
+    Ok(change(db, id, |run| run.see_default_branch(branch)).await?.map(Transition::into_run))
+}
+
+/// Writes what becomes of a run, if there is one, under the lock that an update takes: whoever would change it, or
+/// open a push of it, waits until this is committed, and sees it.
+async fn change(
+    db: &mut Client,
+    id: &RunId,
+    transition: impl FnOnce(Run) -> Transition,
+) -> Result<Option<Transition>> {
     let transaction = db.transaction().await?;
-    let Some(mut stored) = run(&transaction, id, "FOR UPDATE").await? else { return Ok(None) };
-    if let Some(binding) = &mut stored.binding {
-        binding.see_default_branch(branch);
-        let sql = "UPDATE runs SET default_branch = $2, default_branches = $3 WHERE run_id = $1";
-        let branches = branches_to_text(&binding.default_branches)?;
-        execute(&transaction, sql, &[&id.as_str(), &branch, &branches]).await?;
+    let Some(stored) = run(&transaction, id, "FOR NO KEY UPDATE").await? else { return Ok(None) };
+    let transition = transition(stored);
+    if let Transition::Changed(run) = &transition {
+        let sql = format!("UPDATE runs SET {} WHERE run_id = $1", RunRow::assignments('$'));
+        execute(&transaction, &sql, &RunRow::new(run)?.to_postgres()).await?;
         transaction.commit().await?;
     }
-    Ok(Some(stored))
+    Ok(Some(transition))
 }
 
 pub(super) async fn open_push(db: &Client, push: &Push, generation: u64, now: SystemTime) -> Result<Opened> {

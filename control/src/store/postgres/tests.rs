@@ -62,7 +62,8 @@ async fn three_controls_that_start_at_once_make_one_schema() {
     for store in &stores {
         assert_eq!(store.run(&run.id).await.unwrap(), Some(run.clone()));
     }
-    assert_eq!(server.sql("postgres", "SELECT version FROM gitdoor_schema"), "1");
+    let versions = server.sql("postgres", "SELECT count(*), max(version) FROM gitdoor_schema");
+    assert_eq!(versions, format!("{0}|{0}", open::MIGRATIONS.len()));
 }
 
 #[tokio::test]
@@ -72,7 +73,22 @@ async fn a_newer_schema_is_refused() {
     server.sql("postgres", "INSERT INTO gitdoor_schema VALUES (99)");
     let error = refused(&server, "postgres").await;
     assert!(matches!(error, OpenError::Newer { found: 99, .. }), "{error}");
-    assert_eq!(error.to_string(), "its schema 99 is newer than this program's 1");
+    assert_eq!(error.to_string(), format!("its schema 99 is newer than this program's {}", open::MIGRATIONS.len()));
+}
+
+#[tokio::test]
+async fn the_runs_of_an_older_schema_are_kept() {
+    let server = Server::start();
+    let pool = super::Pool::new(super::Target::new(&Config::new(&server.url("postgres"))).unwrap(), 1).unwrap();
+    open::migrate_to(&mut pool.first().await.unwrap(), &open::MIGRATIONS[..1]).await.unwrap();
+    server.sql(
+        "postgres",
+        "INSERT INTO runs (run_id, identity, budget, options, bearer_hash, bearer_generation, registered_at, \
+         expires_at) VALUES ('r', 'none', 1, '{}', decode(repeat('00', 32), 'hex'), 1, 2, 3)",
+    );
+    drop(opened(&server).await);
+    let times = "SELECT registered_at, expires_at, adopted_at IS NULL FROM runs WHERE run_id = 'r'";
+    assert_eq!(server.sql("postgres", times), "2|3|t");
 }
 
 #[tokio::test]

@@ -11,7 +11,10 @@ use rusqlite::{Connection, OpenFlags};
 /// In the file's header: marks it as a store of this program ("gtdr").
 const APPLICATION_ID: i32 = 0x6774_6472;
 /// The migrations, in order; the schema's version is how many were applied.
-const MIGRATIONS: &[&str] = &[include_str!("../../../migrations/sqlite/0001_runs_and_pushes.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../../migrations/sqlite/0001_runs_and_pushes.sql"),
+    include_str!("../../../migrations/sqlite/0002_adopted_at.sql"),
+];
 /// How long a statement waits for a lock that an inspecting process holds.
 const BUSY: Duration = Duration::from_secs(2);
 /// The first bytes of every database.
@@ -311,7 +314,23 @@ mod tests {
         drop(open(&path).unwrap());
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
         let error = open(&path).err().unwrap();
-        assert!(error.to_string().ends_with("its schema 99 is newer than this program's 1"), "{error}");
+        let words = format!("its schema 99 is newer than this program's {}", MIGRATIONS.len());
+        assert!(error.to_string().ends_with(&words), "{error}");
+    }
+
+    #[test]
+    fn the_runs_of_an_older_schema_are_kept() {
+        let (_dir, path) = folder();
+        let old = Connection::open(&path).unwrap();
+        let pragmas = format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1");
+        let run = "INSERT INTO runs (run_id, identity, budget, options, bearer_hash, bearer_generation, \
+                   registered_at, expires_at) VALUES ('r', 'none', 1, '{}', zeroblob(32), 1, 2, 3)";
+        old.execute_batch(&format!("{} {run}; {pragmas}", MIGRATIONS[0])).unwrap();
+        drop(old);
+        let files = open(&path).unwrap();
+        let times = "SELECT registered_at, expires_at, adopted_at FROM runs WHERE run_id = 'r'";
+        let times = files.reader.query_row(times, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        assert_eq!(times.unwrap(), (2, 3, None::<i64>));
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! The statements of each operation. Those that write run inside a savepoint of the writer's transaction.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use gitdoor_proto::{BearerHash, RunId};
 use rusqlite::{Connection, Row, ToSql, params};
 
 use crate::clock::to_micros;
 use crate::push::{Closing, Command, Outcome, Push, PushId, PushedRef};
-use crate::run::{Binding, Run, State};
-use crate::store::row::{PushRow, RunRow, branches_to_text, push_id};
-use crate::store::{Closed, Opened, Registered, Rotated, StoreError};
+use crate::run::{Binding, Run, Transition};
+use crate::store::row::{PushRow, RunRow, push_id};
+use crate::store::{Adopted, Closed, Opened, Registered, Rotated, StoreError};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -27,49 +27,28 @@ pub(super) fn runs(db: &Connection, after: Option<&RunId>, limit: u32) -> Result
 }
 
 pub(super) fn register(db: &Connection, new: &Run) -> Result<Registered> {
-    let Some(old) = run(db, &new.id)? else {
-        insert_run(db, new)?;
-        return Ok(Registered::Created(new.clone()));
-    };
-    if !old.is_replaced_by(new) {
-        return Ok(Registered::Exists(old));
+    if let Some(again) = change(db, &new.id, |old| old.register_again(new))? {
+        return Ok(again.into());
     }
-    replace_bearer(db, &old.id, new.bearer.hash)?;
-    Ok(Registered::Replaced(standing(db, &old.id)?))
+    insert(db, "runs", RunRow::COLUMNS, &RunRow::new(new)?.to_sqlite())?;
+    Ok(Registered::Created(new.clone()))
 }
 
-fn insert_run(db: &Connection, run: &Run) -> Result<()> {
-    insert(db, "runs", RunRow::COLUMNS, &RunRow::new(run)?.to_sqlite())
-}
-
-fn replace_bearer(db: &Connection, id: &RunId, hash: BearerHash) -> Result<()> {
-    let sql = "UPDATE runs SET bearer_hash = ?2, bearer_generation = bearer_generation + 1 WHERE run_id = ?1";
-    db.prepare_cached(sql)?.execute(params![id.as_str(), hash.as_bytes()])?;
-    Ok(())
+pub(super) fn adopt(db: &Connection, id: &RunId, budget: Duration, now: SystemTime) -> Result<Adopted> {
+    change(db, id, |run| run.adopt(budget, now)).map(Into::into)
 }
 
 pub(super) fn rotate(db: &Connection, id: &RunId, hash: BearerHash, now: SystemTime) -> Result<Rotated> {
-    match run(db, id)? {
-        None => Ok(Rotated::Unknown),
-        Some(run) if run.state(now) != State::Live => Ok(Rotated::NotLive(run)),
-        Some(_) => {
-            replace_bearer(db, id, hash)?;
-            Ok(Rotated::Rotated(standing(db, id)?))
-        }
-    }
+    change(db, id, |run| run.rotate(hash, now)).map(Into::into)
 }
 
 pub(super) fn revoke(db: &Connection, id: &RunId, now: SystemTime) -> Result<Option<Run>> {
-    let sql = "UPDATE runs SET revoked_at = ?2 WHERE run_id = ?1 AND revoked_at IS NULL";
-    db.prepare_cached(sql)?.execute(params![id.as_str(), to_micros(now)])?;
-    run(db, id)
+    Ok(change(db, id, |run| run.revoke(now))?.map(Transition::into_run))
 }
 
 pub(super) fn mark_used(db: &Connection, id: &RunId, generation: u64, now: SystemTime) -> Result<bool> {
-    let sql = "UPDATE runs SET first_used_at = coalesce(first_used_at, ?3) \
-               WHERE run_id = ?1 AND bearer_generation = ?2";
-    let rows = db.prepare_cached(sql)?.execute(params![id.as_str(), generation.cast_signed(), to_micros(now)])?;
-    Ok(rows > 0)
+    let marked = change(db, id, |run| run.mark_used(generation, now))?;
+    Ok(matches!(marked, Some(Transition::Changed(_) | Transition::Unchanged(_))))
 }
 
 pub(super) fn bind(
@@ -79,37 +58,22 @@ pub(super) fn bind(
     binding: &Binding,
     now: SystemTime,
 ) -> Result<Option<Run>> {
-    let Some(stored) = run(db, id)? else { return Ok(None) };
-    if stored.is_current(generation, now) && stored.binding.is_none() {
-        update_binding(db, id, binding)?;
-        return run(db, id);
-    }
-    Ok(Some(stored))
-}
-
-fn update_binding(db: &Connection, id: &RunId, binding: &Binding) -> Result<()> {
-    let sql = "UPDATE runs SET repository = ?2, repository_id = ?3, default_branch = ?4, default_branches = ?5, \
-               bound_at = ?6 WHERE run_id = ?1 AND repository IS NULL";
-    db.prepare_cached(sql)?.execute(params![
-        id.as_str(),
-        binding.repository.to_string(),
-        binding.repository_id.cast_signed(),
-        binding.default_branch,
-        branches_to_text(&binding.default_branches)?,
-        to_micros(binding.bound_at),
-    ])?;
-    Ok(())
+    Ok(change(db, id, |run| run.bind(generation, binding, now))?.map(Transition::into_run))
 }
 
 pub(super) fn see_default_branch(db: &Connection, id: &RunId, branch: &str) -> Result<Option<Run>> {
-    let Some(mut stored) = run(db, id)? else { return Ok(None) };
-    if let Some(binding) = &mut stored.binding {
-        binding.see_default_branch(branch);
-        let sql = "UPDATE runs SET default_branch = ?2, default_branches = ?3 WHERE run_id = ?1";
-        let branches = branches_to_text(&binding.default_branches)?;
-        db.prepare_cached(sql)?.execute(params![id.as_str(), branch, branches])?;
+    Ok(change(db, id, |run| run.see_default_branch(branch))?.map(Transition::into_run))
+}
+
+/// Writes what becomes of a run, if there is one. There is one writer, so that nothing comes between.
+fn change(db: &Connection, id: &RunId, transition: impl FnOnce(Run) -> Transition) -> Result<Option<Transition>> {
+    let Some(stored) = run(db, id)? else { return Ok(None) };
+    let transition = transition(stored);
+    if let Transition::Changed(run) = &transition {
+        let sql = format!("UPDATE runs SET {} WHERE run_id = ?1", RunRow::assignments('?'));
+        db.prepare_cached(&sql)?.execute(RunRow::new(run)?.to_sqlite().as_slice())?;
     }
-    Ok(Some(stored))
+    Ok(Some(transition))
 }
 
 pub(super) fn open_push(db: &Connection, push: &Push, generation: u64, now: SystemTime) -> Result<Opened> {
@@ -202,11 +166,6 @@ pub(super) fn prune(db: &Connection, before: SystemTime, limit: u32) -> Result<u
 
 fn count(rows: usize) -> u32 {
     u32::try_from(rows).unwrap_or(u32::MAX)
-}
-
-/// The run that a statement of this transaction has just written.
-fn standing(db: &Connection, id: &RunId) -> Result<Run> {
-    run(db, id)?.ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
 }
 
 fn insert(db: &Connection, table: &str, columns: &str, values: &[&dyn ToSql]) -> Result<()> {
