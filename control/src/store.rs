@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod conformance;
 pub mod measured;
+#[cfg(test)]
+mod model;
 pub mod postgres;
 mod row;
 pub mod sqlite;

@@ -22,7 +22,7 @@ use crate::run::tests::{binding, run};
 use crate::run::{Binding, Identity, Run};
 
 /// Opens a store at a path that may hold one already.
-trait Open: Store + Sized {
+pub(super) trait Open: Store + Sized {
     async fn open_at(path: &Path) -> Self;
 }
 
