@@ -1,5 +1,7 @@
 //! Both services over real connections.
 
+mod runs;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

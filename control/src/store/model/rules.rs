@@ -27,7 +27,7 @@ impl Model {
     }
 
     fn end_of(&self, budget: Duration) -> SystemTime {
-        self.now + budget + Duration::from_secs(300)
+        self.now + budget + Duration::from_mins(5)
     }
 
     pub(super) fn register(

@@ -14,13 +14,37 @@ pub(super) const REPOSITORIES: u64 = 3;
 /// Names of default branches.
 pub(super) const BRANCHES: [&str; 3] = ["main", "trunk", "ä/*"];
 
+/// How a push ends.
+const ENDS: [Outcome; 5] =
+    [Outcome::Done, Outcome::RefusedUpstream, Outcome::Interrupted, Outcome::Unknown, Outcome::Unknown];
 const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
 const DAY: i64 = 24 * 60 * MINUTE;
 
 /// Something that happens.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
+    Ask(Question),
+    /// The question before is asked once more, as a retry.
+    Again,
+    /// In microseconds. A clock may be put back.
+    Wait(i64),
+    /// Until so many microseconds after the end of a run.
+    WaitForEnd {
+        run: usize,
+        after: i64,
+    },
+    Restart,
+    /// What ended so many microseconds ago goes.
+    Prune {
+        age: i64,
+        limit: u32,
+    },
+}
+
+/// What is asked of a store.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Question {
     Register {
         run: usize,
         terms: u64,
@@ -57,21 +81,6 @@ pub(super) enum Step {
         refs: usize,
     },
     Revoke(usize),
-    /// The call before comes once more, as a retry.
-    Again,
-    /// In microseconds. A clock may be put back.
-    Wait(i64),
-    /// Until so many microseconds after the end of a run.
-    WaitForEnd {
-        run: usize,
-        after: i64,
-    },
-    Restart,
-    /// What ended so many microseconds ago goes.
-    Prune {
-        age: i64,
-        limit: u32,
-    },
 }
 
 /// So many steps from a seed.
@@ -114,28 +123,32 @@ impl Random {
 
     fn step(&mut self) -> Step {
         let run = self.run();
-        match self.below(1000) {
-            0..140 => Step::Register { run, terms: self.below(2 * TERMS).saturating_sub(TERMS) },
-            140..210 => Step::Adopt { run, budget: self.one(&[1, 45 * 60, 24 * 60 * 60]) },
-            210..250 => Step::Rotate(run),
-            250..340 => Step::Use { run, generation: self.generation() },
-            340..430 => Step::Bind { run, generation: self.generation(), repository: self.below(REPOSITORIES) },
-            430..490 => Step::SeeDefaultBranch { run, branch: self.index(BRANCHES.len()) },
-            490..620 => Step::Open { run, generation: self.generation() },
-            620..640 => Step::Refuse(run),
-            640..760 => self.close(),
-            760..780 => Step::Revoke(run),
-            780..880 => Step::Again,
-            880..920 => Step::Wait(self.one(&[-SECOND, 1, SECOND, MINUTE, 10 * MINUTE, 60 * MINUTE])),
-            920..955 => Step::WaitForEnd { run, after: self.one(&[-MINUTE, -1, 0, 1]) },
-            955..962 => Step::Restart,
+        match self.below(100) {
+            0..78 => Step::Ask(self.question(run)),
+            78..88 => Step::Again,
+            88..92 => Step::Wait(self.one(&[-SECOND, 1, SECOND, MINUTE, 10 * MINUTE, 60 * MINUTE])),
+            92..95 => Step::WaitForEnd { run, after: self.one(&[-MINUTE, -1, 0, 1]) },
+            95 => Step::Restart,
             _ => Step::Prune { age: self.one(&[-DAY, 0, 0, 1, 10 * MINUTE]), limit: self.one(&[1, 2, 3, 1000]) },
         }
     }
 
-    fn close(&mut self) -> Step {
-        let ends =
-            [Outcome::Done, Outcome::RefusedUpstream, Outcome::Interrupted, Outcome::Unknown, Outcome::Unknown];
-        Step::Close { push: self.index(1 << 16), outcome: self.one(&ends), refs: self.index(4) }
+    fn question(&mut self, run: usize) -> Question {
+        let generation = self.generation();
+        match self.below(78) {
+            0..14 => Question::Register { run, terms: self.below(2 * TERMS).saturating_sub(TERMS) },
+            14..21 => Question::Adopt { run, budget: self.one(&[1, 45 * 60, 24 * 60 * 60]) },
+            21..25 => Question::Rotate(run),
+            25..34 => Question::Use { run, generation },
+            34..43 => Question::Bind { run, generation, repository: self.below(REPOSITORIES) },
+            43..49 => Question::SeeDefaultBranch { run, branch: self.index(BRANCHES.len()) },
+            49..62 => Question::Open { run, generation },
+            62..64 => Question::Refuse(run),
+            64..76 => {
+                let (push, outcome, refs) = (self.index(1 << 16), self.one(&ENDS), self.index(4));
+                Question::Close { push, outcome, refs }
+            }
+            _ => Question::Revoke(run),
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use gitdoor_proto::{BearerHash, RepositoryName, RunId};
 
 use super::rules::Model;
-use super::steps::{BRANCHES, RUNS, Random, Step};
+use super::steps::{BRANCHES, Question, RUNS, Random, Step};
 use crate::clock;
 use crate::push::{Closing, Command, Outcome, Push, PushId, PushedRef, TicketHash};
 use crate::run::tests::run;
@@ -58,8 +58,9 @@ pub(super) async fn walk<S: Open>(
     let mut walk = Walk { store: S::open_at(&path).await, model, numbers: Random(0), last: None, seen };
     for (at, step) in steps.iter().enumerate() {
         walk = walk.step(step, &path).await.map_err(|how| Broken { at, how })?;
-        if at % every == 0 || at + 1 == steps.len() {
-            let page = 1 + u32::try_from(walk.numbers.next() % 7).unwrap();
+        let last = at + 1 == steps.len();
+        if at % every == 0 || last {
+            let page = if last { 1000 } else { 1 + u32::try_from(walk.numbers.next() % 7).unwrap() };
             walk.look(page).await.map_err(|how| Broken { at, how })?;
         }
     }
@@ -99,7 +100,11 @@ fn terms(number: u64, now: SystemTime) -> (Terms, Option<Binding>) {
     };
     let binding = match number {
         1 => bound("acme/api"),
-        2 => bound("ACME/Api").map(|binding| Binding { default_branch: "trunk".into(), ..binding }),
+        2 => bound("ACME/Api").map(|binding| Binding {
+            default_branch: "trunk".into(),
+            default_branches: vec!["trunk".into()],
+            ..binding
+        }),
         _ => None,
     };
     match number {
@@ -113,6 +118,11 @@ fn terms(number: u64, now: SystemTime) -> (Terms, Option<Binding>) {
 impl<S: Open> Walk<'_, S> {
     async fn step(mut self, step: &Step, path: &Path) -> Result<Self, String> {
         match *step {
+            Step::Ask(question) => {
+                let call = self.resolve(question);
+                self.call(&call).await?;
+                self.last = Some(call);
+            }
             Step::Wait(micros) => self.model.now = moved(self.model.now, micros),
             Step::WaitForEnd { run, after } => {
                 if let Some(run) = self.model.runs.get(RUNS[run]) {
@@ -130,40 +140,32 @@ impl<S: Open> Walk<'_, S> {
                     self.call(&call).await?;
                 }
             }
-            _ => {
-                let call = self.resolve(step);
-                self.call(&call).await?;
-                self.last = Some(call);
-            }
         }
         Ok(self)
     }
 }
 
 impl<S: Store> Walk<'_, S> {
-    /// The call that a step is, as things stand.
-    fn resolve(&mut self, step: &Step) -> Call {
-        match *step {
-            Step::Register { run, terms } => Call::Register(id(run), terms),
-            Step::Adopt { run, budget } => Call::Adopt(id(run), Duration::from_secs(budget)),
-            Step::Rotate(run) => Call::Rotate(id(run)),
-            Step::Use { run, generation } => Call::Use(id(run), self.generation(run, generation)),
-            Step::Bind { run, generation, repository } => {
+    /// The call that a question is, as things stand.
+    fn resolve(&mut self, question: Question) -> Call {
+        match question {
+            Question::Register { run, terms } => Call::Register(id(run), terms),
+            Question::Adopt { run, budget } => Call::Adopt(id(run), Duration::from_secs(budget)),
+            Question::Rotate(run) => Call::Rotate(id(run)),
+            Question::Use { run, generation } => Call::Use(id(run), self.generation(run, generation)),
+            Question::Bind { run, generation, repository } => {
                 Call::Bind(id(run), self.generation(run, generation), repository)
             }
-            Step::SeeDefaultBranch { run, branch } => Call::SeeDefaultBranch(id(run), BRANCHES[branch]),
-            Step::Open { run, generation } => Call::Open(self.push(run), self.generation(run, generation)),
-            Step::Refuse(run) => {
+            Question::SeeDefaultBranch { run, branch } => Call::SeeDefaultBranch(id(run), BRANCHES[branch]),
+            Question::Open { run, generation } => Call::Open(self.push(run), self.generation(run, generation)),
+            Question::Refuse(run) => {
                 let mut push = Push { outcome: Outcome::Refused, ticket: None, ..self.push(run) };
                 push.closed_at = Some(push.opened_at);
                 push.refs[0].refusal = Some("default branch".into());
                 Call::Refuse(push)
             }
-            Step::Close { push, outcome, refs } => self.close(push, outcome, refs),
-            Step::Revoke(run) => Call::Revoke(id(run)),
-            Step::Again | Step::Wait(_) | Step::WaitForEnd { .. } | Step::Restart | Step::Prune { .. } => {
-                unreachable!("no call of its own")
-            }
+            Question::Close { push, outcome, refs } => self.close(push, outcome, refs),
+            Question::Revoke(run) => Call::Revoke(id(run)),
         }
     }
 
@@ -197,16 +199,12 @@ impl<S: Store> Walk<'_, S> {
     fn close(&mut self, push: usize, outcome: Outcome, refs: usize) -> Call {
         let known: Vec<&Push> = self.model.pushes.values().collect();
         let chosen = known.get(push % known.len().max(1));
-        let named = |push: &&Push| push.refs.iter().map(|pushed| pushed.command.ref_name.clone()).collect();
-        let names: Vec<Vec<u8>> = chosen.map(named).unwrap_or_default();
-        let upstream_refusals = if outcome == Outcome::RefusedUpstream {
-            names.into_iter().take(refs)
-        } else {
-            Vec::new().into_iter().take(0)
-        };
+        let refused =
+            chosen.filter(|_| outcome == Outcome::RefusedUpstream).map(|push| push.refs.iter().take(refs));
+        let refused = refused.into_iter().flatten().map(|pushed| pushed.command.ref_name.clone());
         let closing = Closing {
             outcome,
-            upstream_refusals: upstream_refusals.map(|name| (name, "hook declined".to_owned())).collect(),
+            upstream_refusals: refused.map(|name| (name, "hook declined".to_owned())).collect(),
             request_bytes: refs as u64,
             at: self.model.now,
         };
@@ -348,7 +346,7 @@ impl<S: Store> Walk<'_, S> {
         same("pruned rows", &gone, &expected)
     }
 
-    /// Compares all that can be seen.
+    /// Compares all that can be seen, of a run's pushes and of single ones so many as are on a page.
     async fn look(&self, page: u32) -> Result<(), String> {
         let (store, model) = (&self.store, &self.model);
         let failed = |error: crate::store::StoreError| error.to_string();
@@ -371,7 +369,9 @@ impl<S: Store> Walk<'_, S> {
             let open = sorted(store.open_pushes(Some(&id)).await.map_err(failed)?);
             same("the open pushes of a run", &open, &model.open_pushes(Some(name)))?;
         }
-        for push in model.pushes.values() {
+        let first = usize::try_from(self.numbers.0 % 1000).unwrap();
+        let count = model.pushes.len();
+        for push in model.pushes.values().cycle().skip(first).take(count.min(page as usize)) {
             same("a push", &store.push(push.id).await.map_err(failed)?.as_ref(), &Some(push))?;
         }
         let open = sorted(store.open_pushes(None).await.map_err(failed)?);
