@@ -123,12 +123,12 @@ impl Random {
 
     fn step(&mut self) -> Step {
         let run = self.run();
-        match self.below(100) {
-            0..78 => Step::Ask(self.question(run)),
-            78..88 => Step::Again,
-            88..92 => Step::Wait(self.one(&[-SECOND, 1, SECOND, MINUTE, 10 * MINUTE, 60 * MINUTE])),
-            92..95 => Step::WaitForEnd { run, after: self.one(&[-MINUTE, -1, 0, 1]) },
-            95 => Step::Restart,
+        match self.below(200) {
+            0..156 => Step::Ask(self.question(run)),
+            156..176 => Step::Again,
+            176..184 => Step::Wait(self.one(&[-SECOND, 1, SECOND, MINUTE, 10 * MINUTE, 60 * MINUTE])),
+            184..190 => Step::WaitForEnd { run, after: self.one(&[-MINUTE, -1, 0, 1]) },
+            190 => Step::Restart,
             _ => Step::Prune { age: self.one(&[-DAY, 0, 0, 1, 10 * MINUTE]), limit: self.one(&[1, 2, 3, 1000]) },
         }
     }
