@@ -1,28 +1,34 @@
 //! The leases of pushes: how long a data plane may go on writing a push upstream without asking again.
 //!
-//! Ending a run ends its leases: none is renewed after it, and [`Leases::settled`] returns once none can still be
-//! in use. A lease counts here from its answer, at the data plane from its question, so it ends there first.
+//! A lease is given on a run that the store has just called live, and counts at the data plane from the sending of
+//! its question. So whichever control gave it, it is over [`LEASE`] after the end of its run was durable: that is
+//! the most that [`Leases::settled`] waits.
 
 mod registry;
+mod settled;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use gitdoor_proto::{Reason, RunId};
-use tokio::sync::{Notify, broadcast};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::sync::broadcast;
+use tokio::time::Instant;
 
 use self::registry::Registry;
+use crate::fleet::ControlId;
 use crate::metrics;
 use crate::push::PushId;
+use crate::store::Claimed;
 
 /// How long a push may write upstream without asking again.
 pub const LEASE: Duration = Duration::from_secs(2);
 /// How long after its lease a push may still report, before it is recorded as unknown.
 pub const LOST_AFTER: Duration = Duration::from_secs(10);
 /// Most pushes of a run at once.
-pub const PUSHES: usize = 4;
+pub const PUSHES: u32 = 4;
 /// Ends of runs that a session may lag behind before it is closed.
 const NEWS: usize = 4096;
 
@@ -62,292 +68,139 @@ pub enum NoLease {
     Ended(End),
 }
 
-/// Every lease that this control granted.
-#[derive(Debug)]
-pub struct Leases {
-    registry: Mutex<Registry>,
-    /// Woken when a lease ends before its time.
-    ended: Notify,
-    news: broadcast::Sender<Ended>,
-    /// Leases of before this are not known here; they are over one lease later.
-    started: Instant,
+/// What a sweep found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Runs whose time was over when it was last read; it may have been prolonged since.
+    pub due: Vec<RunId>,
+    /// Pushes whose data plane has not been heard of for [`LOST_AFTER`] after their lease.
+    pub lost: Vec<(RunId, PushId)>,
 }
 
-impl Default for Leases {
-    fn default() -> Self {
-        Self::new()
-    }
+/// The pushes that this control answers for, with their leases, and the runs that ended lately.
+#[derive(Debug)]
+pub struct Leases {
+    control: ControlId,
+    registry: Mutex<Registry>,
+    news: broadcast::Sender<Ended>,
 }
 
 impl Leases {
-    /// No leases, as of now.
+    /// No leases yet, of a control.
     #[must_use]
-    pub fn new() -> Self {
-        Self {
-            registry: Mutex::default(),
-            ended: Notify::new(),
-            news: broadcast::channel(NEWS).0,
-            started: Instant::now(),
-        }
+    pub fn new(control: ControlId) -> Self {
+        Self { control, registry: Mutex::default(), news: broadcast::channel(NEWS).0 }
+    }
+
+    /// The control that gives them.
+    #[must_use]
+    pub fn control(&self) -> ControlId {
+        self.control
     }
 
     fn registry(&self) -> MutexGuard<'_, Registry> {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Grants the lease of a new push. To be called before its row is written: a run that is revoked after the
-    /// row must find the lease.
-    pub fn grant(&self, run: &RunId, push: PushId, expires_at: SystemTime) -> Result<(), NoLease> {
+    /// Changes the registry and measures what is in it then.
+    fn change<T>(&self, change: impl FnOnce(&mut Registry) -> T) -> T {
         let mut registry = self.registry();
-        let now = Instant::now();
-        if registry.in_progress(run, now) >= PUSHES {
-            return Err(NoLease::TooMany);
-        }
-        registry.hold(run, push, expires_at, now).map_err(NoLease::Ended)?;
+        let done = change(&mut registry);
         metrics::leases(registry.len());
-        Ok(())
+        done
     }
 
-    /// Renews the lease of a push whose row is open and whose run was found live; also one that a control before
-    /// this one granted.
-    pub fn renew(&self, run: &RunId, push: PushId, expires_at: SystemTime) -> Result<(), NoLease> {
-        self.registry().hold(run, push, expires_at, Instant::now()).map_err(NoLease::Ended)
+    /// Grants the lease of a new push, as far as is known here: the pushes that other controls answer for count
+    /// when its row is written.
+    pub fn grant(&self, run: &RunId, push: PushId, expires_at: SystemTime) -> Result<(), NoLease> {
+        self.change(|registry| {
+            let now = Instant::now();
+            if registry.in_progress(run, now) >= PUSHES as usize {
+                return Err(NoLease::TooMany);
+            }
+            registry.hold(run, push, expires_at, now).map_err(NoLease::Ended)
+        })
+    }
+
+    /// Renews the lease of a push, on a run that was found live. False: this control does not answer for the push.
+    pub fn renew(&self, run: &RunId, push: PushId, expires_at: SystemTime) -> Result<bool, NoLease> {
+        let mut registry = self.registry();
+        if !registry.owns(run, push) {
+            return Ok(false);
+        }
+        registry.hold(run, push, expires_at, Instant::now()).map_err(NoLease::Ended).map(|()| true)
+    }
+
+    /// Grants a lease to a push that this control answers for from now on.
+    pub fn hold(&self, run: &RunId, push: PushId, expires_at: SystemTime) -> Result<(), NoLease> {
+        self.change(|registry| registry.hold(run, push, expires_at, Instant::now()).map_err(NoLease::Ended))
     }
 
     /// Ends the lease of a push whose last byte went up; its outcome is still awaited.
     pub fn sent(&self, run: &RunId, push: PushId, expires_at: SystemTime) {
-        self.registry().sent(run, push, expires_at, Instant::now());
-        self.ended.notify_waiters();
+        self.change(|registry| registry.sent(run, push, expires_at, Instant::now()));
     }
 
-    /// Whether a push is in progress here.
-    #[must_use]
-    pub fn knows(&self, run: &RunId, push: PushId) -> bool {
-        self.registry().knows(run, push)
-    }
-
-    /// Forgets a push: it never began, or its end is recorded.
+    /// Forgets a push: it never began, its end is recorded, or another control answers for it.
     pub fn close(&self, run: &RunId, push: PushId) {
-        let mut registry = self.registry();
-        registry.close(run, push);
-        metrics::leases(registry.len());
-        drop(registry);
-        self.ended.notify_waiters();
+        self.change(|registry| registry.close(run, push));
     }
 
-    /// Ends a run: no lease of it is granted or renewed any more, and every session is told. To be called after
-    /// the end is durable.
+    /// The pushes of a run that are known here and whose leases have lapsed: they do not count against its limit.
+    #[must_use]
+    pub fn lapsed(&self, run: &RunId) -> Vec<PushId> {
+        self.registry().lapsed(run, Instant::now())
+    }
+
+    /// Every push that is known here.
+    #[must_use]
+    pub fn known(&self) -> HashSet<PushId> {
+        self.registry().pushes().collect()
+    }
+
+    /// Takes in which open pushes this control answers for. One that is new here gets a lease that has lapsed; one
+    /// of those that were `known` before the ledger was read, and is not among them, has gone to another control
+    /// or is closed. Returns how many are new.
+    pub fn claimed(&self, known: &HashSet<PushId>, pushes: Vec<Claimed>) -> usize {
+        let own = pushes.iter().map(|claimed| claimed.push).collect();
+        self.change(|registry| {
+            registry.disown(known, &own);
+            let before = registry.len();
+            for Claimed { push, run, expires_at } in pushes {
+                registry.enter(&run, push, expires_at, Instant::now());
+            }
+            registry.len().saturating_sub(before)
+        })
+    }
+
+    /// Ends a run: no lease of it is granted or renewed any more, and every session is told, once. To be called
+    /// after the end is durable.
     pub fn end(&self, run: &RunId, end: End) {
-        self.registry().end(run, end, Instant::now());
-        metrics::revocation(Reason::from(end).as_str());
-        // No receiver: no session is open.
-        drop(self.news.send(Ended { run: run.clone(), end }));
-    }
-
-    /// Returns once no lease of an ended run can still be in use. `open` are its open pushes in the store: those
-    /// that are not known here were granted before this control started.
-    pub async fn settled(&self, run: &RunId, open: &[PushId]) {
-        if open.iter().any(|push| !self.registry().knows(run, *push)) {
-            sleep_until(self.started + LEASE).await;
-        }
-        loop {
-            let mut woken = std::pin::pin!(self.ended.notified());
-            // Registered before the look, so that an end between the two is not missed.
-            woken.as_mut().enable();
-            let Some(until) = self.registry().last_until(run, Instant::now()) else {
-                return;
-            };
-            // Woken or not: look again.
-            drop(timeout_at(until, woken).await);
+        if self.registry().end(run, end, Instant::now()) {
+            metrics::revocation(Reason::from(end).as_str());
+            // No receiver: no session is open.
+            drop(self.news.send(Ended { run: run.clone(), end }));
         }
     }
 
-    /// The ends of runs from now on, and those of the last minute: a session that replaces a lost one misses none.
+    /// Notes that a run that is live expires at another time.
+    pub fn prolong(&self, run: &RunId, expires_at: SystemTime) {
+        self.registry().prolong(run, expires_at);
+    }
+
+    /// The ends of runs from now on, and those of the last minutes: a session that replaces a lost one misses none.
     #[must_use]
     pub fn news(&self) -> (Vec<Ended>, broadcast::Receiver<Ended>) {
         let receiver = self.news.subscribe();
         (self.registry().recently_ended(), receiver)
     }
 
-    /// Ends the runs whose time is over, and returns the pushes whose data plane has not been heard of for
-    /// [`LOST_AFTER`] after their lease. Those are to be recorded as unknown and then closed.
+    /// Says which runs seem to be over, to be looked up and then ended or prolonged; and which pushes are lost, to
+    /// be recorded as unknown and then closed.
     #[must_use]
-    pub fn sweep(&self, now: SystemTime) -> Vec<(RunId, PushId)> {
-        let (expired, lost) = {
-            let mut registry = self.registry();
-            registry.forget_ends(Instant::now());
-            (registry.expired(now), registry.lost(Instant::now()))
-        };
-        for run in expired {
-            self.end(&run, End::Expired);
-        }
-        lost
-    }
-
-    /// Whether pushes of before this control's start have had their time to be heard of.
-    #[must_use]
-    pub fn predecessors_are_over(&self) -> bool {
-        Instant::now() >= self.started + LEASE + LOST_AFTER
-    }
-
-    /// Of these, the pushes that are not known here.
-    #[must_use]
-    pub fn unknown(&self, pushes: &[PushId]) -> Vec<PushId> {
-        let registry = self.registry();
-        let known: HashSet<PushId> = registry.pushes().collect();
-        pushes.iter().filter(|push| !known.contains(*push)).copied().collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::Arc;
-    use tokio::time::advance;
-
-    const FAR: SystemTime = SystemTime::UNIX_EPOCH;
-
-    fn far() -> SystemTime {
-        FAR + Duration::from_hours(1)
-    }
-
-    fn run() -> RunId {
-        RunId::parse("r").unwrap()
-    }
-
-    fn push(number: u8) -> PushId {
-        PushId::from_bytes([number; 16])
-    }
-
-    /// How long an ended run takes to settle.
-    async fn settling(leases: &Leases, open: &[PushId]) -> Duration {
-        let start = Instant::now();
-        leases.settled(&run(), open).await;
-        start.elapsed()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_run_without_pushes_settles_at_once() {
-        let leases = Leases::new();
-        leases.end(&run(), End::Revoked);
-        assert_eq!(settling(&leases, &[]).await, Duration::ZERO);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_run_settles_when_its_last_lease_has_lapsed() {
-        let leases = Leases::new();
-        leases.grant(&run(), push(1), far()).unwrap();
-        advance(Duration::from_secs(1)).await;
-        leases.renew(&run(), push(1), far()).unwrap();
-        advance(Duration::from_millis(500)).await;
-        leases.end(&run(), End::Revoked);
-        let took = settling(&leases, &[push(1)]).await;
-        assert!((Duration::from_millis(1_500)..Duration::from_millis(1_510)).contains(&took), "{took:?}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn no_lease_is_granted_or_renewed_after_its_run_ended() {
-        let leases = Leases::new();
-        leases.grant(&run(), push(1), far()).unwrap();
-        leases.end(&run(), End::Revoked);
-        assert_eq!(leases.renew(&run(), push(1), far()), Err(NoLease::Ended(End::Revoked)));
-        assert_eq!(leases.renew(&run(), push(2), far()), Err(NoLease::Ended(End::Revoked)));
-        assert_eq!(leases.grant(&run(), push(3), far()), Err(NoLease::Ended(End::Revoked)));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_push_that_is_sent_or_reported_keeps_no_revocation_waiting() {
-        for report in [false, true] {
-            let leases = Arc::new(Leases::new());
-            leases.grant(&run(), push(1), far()).unwrap();
-            leases.end(&run(), End::Revoked);
-            let waiting = tokio::spawn({
-                let leases = leases.clone();
-                async move { settling(&leases, &[push(1)]).await }
-            });
-            advance(Duration::from_millis(300)).await;
-            tokio::task::yield_now().await;
-            if report {
-                leases.close(&run(), push(1));
-            } else {
-                leases.sent(&run(), push(1), far());
-            }
-            assert!(waiting.await.unwrap() < Duration::from_millis(400));
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn leases_of_a_control_before_this_one_are_waited_for() {
-        let leases = Leases::new();
-        advance(Duration::from_millis(500)).await;
-        leases.end(&run(), End::Revoked);
-        let took = settling(&leases, &[push(1)]).await;
-        assert!((Duration::from_millis(1_500)..Duration::from_millis(1_510)).contains(&took), "{took:?}");
-        assert_eq!(settling(&leases, &[push(1)]).await, Duration::ZERO);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_run_has_four_pushes_at_once() {
-        let leases = Leases::new();
-        for number in 0..4 {
-            leases.grant(&run(), push(number), far()).unwrap();
-        }
-        assert_eq!(leases.grant(&run(), push(4), far()), Err(NoLease::TooMany));
-        leases.grant(&RunId::parse("s").unwrap(), push(5), far()).unwrap();
-        leases.close(&run(), push(0));
-        leases.grant(&run(), push(4), far()).unwrap();
-        leases.sent(&run(), push(1), far());
-        assert_eq!(leases.grant(&run(), push(6), far()), Err(NoLease::TooMany));
-        advance(LEASE + Duration::from_millis(1)).await;
-        leases.grant(&run(), push(6), far()).unwrap();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_push_is_lost_ten_seconds_after_its_lease_and_not_before() {
-        let leases = Leases::new();
-        leases.grant(&run(), push(1), far()).unwrap();
-        leases.grant(&run(), push(2), far()).unwrap();
-        advance(Duration::from_millis(11_999)).await;
-        leases.sent(&run(), push(2), far());
-        assert_eq!(leases.sweep(FAR), []);
-        advance(Duration::from_millis(2)).await;
-        assert_eq!(leases.sweep(FAR), [(run(), push(1))]);
-        leases.close(&run(), push(1));
-        assert_eq!(leases.sweep(FAR), []);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_expiry_of_a_run_is_told_once_and_ends_its_leases() {
-        let leases = Leases::new();
-        let (_, mut news) = leases.news();
-        leases.grant(&run(), push(1), far()).unwrap();
-        assert_eq!(leases.sweep(far() - Duration::from_secs(1)), []);
-        assert!(news.is_empty());
-        for _ in 0..3 {
-            assert_eq!(leases.sweep(far()), []);
-        }
-        assert_eq!(news.recv().await.unwrap(), Ended { run: run(), end: End::Expired });
-        assert!(news.is_empty());
-        assert_eq!(leases.renew(&run(), push(1), far()), Err(NoLease::Ended(End::Expired)));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_new_session_hears_of_the_ends_of_the_last_minute() {
-        let leases = Leases::new();
-        leases.end(&run(), End::Revoked);
-        assert_eq!(leases.news().0, [Ended { run: run(), end: End::Revoked }]);
-        advance(Duration::from_secs(61)).await;
-        assert_eq!(leases.sweep(FAR), []);
-        assert_eq!(leases.news().0, []);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn pushes_of_before_a_restart_are_those_that_are_not_renewed_here() {
-        let leases = Leases::new();
-        leases.renew(&run(), push(1), far()).unwrap();
-        assert!(!leases.predecessors_are_over());
-        advance(LEASE + LOST_AFTER).await;
-        assert!(leases.predecessors_are_over());
-        assert_eq!(leases.unknown(&[push(1), push(2)]), [push(2)]);
+    pub fn sweep(&self, now: SystemTime) -> Swept {
+        let mut registry = self.registry();
+        registry.forget_ends(Instant::now());
+        Swept { due: registry.due(now), lost: registry.lost(Instant::now()) }
     }
 }

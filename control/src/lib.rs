@@ -6,6 +6,7 @@
 pub mod admin;
 pub mod clock;
 pub mod config;
+pub mod fleet;
 pub mod forge;
 pub mod gate;
 pub mod github;
@@ -66,7 +67,11 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     drop(writeln!(io::stderr(), "gitdoor-control: {}", cause(&failed)));
     match failed {
         Failure::Unusable(_) => ExitCode::from(UNUSABLE),
-        Failure::Runtime(_) | Failure::Address(_) | Failure::Serve(_) => ExitCode::FAILURE,
+        Failure::Runtime(_)
+        | Failure::Identity(_)
+        | Failure::Store(_)
+        | Failure::Address(_)
+        | Failure::Serve(_) => ExitCode::FAILURE,
     }
 }
 

@@ -10,6 +10,7 @@ const QUESTIONS: &str = "gitdoor_control_questions_total";
 const QUESTION_SECONDS: &str = "gitdoor_control_question_seconds";
 const SESSIONS: &str = "gitdoor_control_sessions";
 const LEASES: &str = "gitdoor_control_push_leases";
+const TAKEN: &str = "gitdoor_control_pushes_taken_total";
 const PUSHES: &str = "gitdoor_control_pushes_total";
 const REVOCATIONS: &str = "gitdoor_control_revocations_total";
 const RUN_CALLS: &str = "gitdoor_control_run_calls_total";
@@ -29,6 +30,7 @@ pub fn describe() {
     describe_histogram!(QUESTION_SECONDS, Unit::Seconds, "Time to answer a question, by what was asked");
     describe_gauge!(SESSIONS, Unit::Count, "Open sessions of data planes");
     describe_gauge!(LEASES, Unit::Count, "Pushes in progress");
+    describe_counter!(TAKEN, Unit::Count, "Pushes taken over from another control, by how");
     describe_counter!(PUSHES, Unit::Count, "Pushes recorded in the ledger, by outcome");
     describe_counter!(REVOCATIONS, Unit::Count, "Ends of runs told to sessions, by reason");
     describe_counter!(RUN_CALLS, Unit::Count, "Calls of Runs, by call and status");
@@ -53,6 +55,24 @@ pub(crate) fn sessions(change: f64) {
 /// So many pushes are in progress.
 pub(crate) fn leases(count: usize) {
     gauge!(LEASES).set(u32::try_from(count).unwrap_or(u32::MAX));
+}
+
+/// How a push of another control became this one's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Taken {
+    /// Its data plane renewed its lease here.
+    Renewed,
+    /// Its control has ended.
+    Claimed,
+}
+
+/// Pushes were taken over from another control.
+pub(crate) fn taken(how: Taken, pushes: u64) {
+    let how = match how {
+        Taken::Renewed => "renewed",
+        Taken::Claimed => "claimed",
+    };
+    counter!(TAKEN, "how" => how).increment(pushes);
 }
 
 /// A push was recorded.

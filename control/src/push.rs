@@ -6,12 +6,22 @@ use std::time::SystemTime;
 use gitdoor_proto::{RepositoryName, RunId, v1};
 use sha2::{Digest, Sha256};
 
+use crate::fleet::ControlId;
 use crate::run::Invalid;
 
 /// The system has no randomness to give.
 #[derive(Debug, thiserror::Error)]
 #[error("the system's random source failed")]
 pub struct NoRandomness(#[source] getrandom::Error);
+
+impl NoRandomness {
+    /// Random bytes, or this.
+    pub(crate) fn fill<const N: usize>() -> Result<[u8; N], Self> {
+        let mut bytes = [0; N];
+        getrandom::fill(&mut bytes).map_err(Self)?;
+        Ok(bytes)
+    }
+}
 
 /// Names a push: 16 random bytes, shown in hex.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,9 +30,7 @@ pub struct PushId([u8; 16]);
 impl PushId {
     /// Makes a new one from the system's randomness.
     pub fn generate() -> Result<Self, NoRandomness> {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes).map_err(NoRandomness)?;
-        Ok(Self(bytes))
+        NoRandomness::fill().map(Self)
     }
 
     /// An id as it was stored.
@@ -103,6 +111,8 @@ pub struct Push {
     pub refs: Vec<PushedRef>,
     /// Hash of the ticket that may report its end; missing for a refused push.
     pub ticket: Option<TicketHash>,
+    /// The control that answers for it while it is open; missing for a refused push.
+    pub control: Option<ControlId>,
     /// What became of it.
     pub outcome: Outcome,
     /// Bytes of its request body, decoded.
@@ -236,8 +246,25 @@ impl From<Push> for v1::Push {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// An open push to `acme/api` of control 1.
+    pub(crate) fn open_push(run: &RunId, id: PushId, now: SystemTime) -> Push {
+        Push {
+            id,
+            run: run.clone(),
+            request_id: "q".into(),
+            repository: RepositoryName::parse("acme/api").unwrap(),
+            refs: Vec::new(),
+            ticket: Some(TicketHash::of("t")),
+            control: Some(ControlId::from_bytes([1; 16])),
+            outcome: Outcome::Open,
+            request_bytes: 0,
+            opened_at: now,
+            closed_at: None,
+        }
+    }
 
     fn read(commands: &[(&str, &str)]) -> Result<Vec<Command>, Invalid> {
         let message = |(old, new): &(&str, &str)| v1::PushCommand {

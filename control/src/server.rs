@@ -9,22 +9,25 @@ use gitdoor_proto::v1::gate_server::GateServer;
 use gitdoor_proto::v1::runs_server::RunsServer;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tokio_stream::wrappers::UnixListenerStream;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::server::{Router, TcpIncoming};
 use tonic::transport::{self, Server};
 
 use crate::config::{Config, Listen, StoreUrl, Unusable};
+use crate::fleet::{self, ControlId};
 use crate::gate::Gate;
 use crate::github::GitHub;
 use crate::lease::Leases;
 use crate::listen::{self, Listener};
+use crate::push::NoRandomness;
 use crate::service::gate::GateService;
 use crate::service::runs::RunsService;
-use crate::store::Store;
 use crate::store::measured::Measured;
 use crate::store::postgres::Postgres;
 use crate::store::sqlite::Sqlite;
+use crate::store::{Store, StoreError};
 use crate::{admin, sweep};
 
 /// A connection that is silent for this long is asked whether its peer is still there.
@@ -58,6 +61,12 @@ pub enum Failure {
     /// No threads to serve with.
     #[error("the runtime cannot be started")]
     Runtime(#[source] io::Error),
+    /// No randomness for a name.
+    #[error("this process cannot be named")]
+    Identity(#[source] NoRandomness),
+    /// The store failed when it was told of this process.
+    #[error("the store failed at the start")]
+    Store(#[source] StoreError),
     /// A listener has no address.
     #[error("a listener has no address")]
     Address(#[source] io::Error),
@@ -97,6 +106,9 @@ async fn serve_store<S: Store>(
     ready: impl FnOnce(&Addresses),
 ) -> Result<(), Failure> {
     let store = Arc::new(Measured::new(store));
+    let control = ControlId::generate().map_err(Failure::Identity)?;
+    // Before it opens a push: others would take that for one of a control that has ended.
+    store.beat(control).await.map_err(Failure::Store)?;
     let runs_listener = listen::bind("--runs-listen", &config.runs_listen).await?;
     let gate_listener = listen::bind("--gate-listen", &config.gate_listen).await?;
     let admin_listener = bind_admin(config.admin_listen).await?;
@@ -106,14 +118,17 @@ async fn serve_store<S: Store>(
         admin: admin_listener.local_addr().map_err(Failure::Address)?,
     };
 
-    let (forge, leases) = (Arc::new(forge), Arc::new(Leases::new()));
+    let (forge, leases) = (Arc::new(forge), Arc::new(Leases::new(control)));
     let gate = Arc::new(Gate::new(store.clone(), forge.clone(), leases.clone()));
     let runs = RunsServer::new(RunsService::new(store.clone(), forge, leases.clone()));
     let questions = GateServer::new(GateService::new(gate.clone(), drain.clone()));
     let over = CancellationToken::new();
     let admin = tokio::spawn(admin::serve(admin_listener, metrics, drain.clone(), over.clone()));
-    let sweep = tokio::spawn(sweep::sweep(store.clone(), leases, gate));
-    let prune = tokio::spawn(sweep::prune(store, config.keep));
+    let mut upkeep = JoinSet::new();
+    upkeep.spawn(sweep::sweep(store.clone(), leases.clone(), gate));
+    upkeep.spawn(fleet::beat(store.clone(), leases.clone()));
+    upkeep.spawn(fleet::hear(store.clone(), leases));
+    upkeep.spawn(sweep::prune(store, config.keep));
     let services = async {
         tokio::try_join!(
             listened(server().add_service(runs), runs_listener, drain.clone()),
@@ -123,11 +138,9 @@ async fn serve_store<S: Store>(
     ready(&addresses);
     let served = until_drained(services, &drain).await;
 
-    sweep.abort();
-    prune.abort();
     over.cancel();
     // Only a task that panicked or was aborted has an error here; neither leaves anything to do.
-    drop(tokio::join!(admin, sweep, prune));
+    drop(tokio::join!(admin, upkeep.shutdown()));
     served
 }
 

@@ -61,6 +61,10 @@ impl From<Failure> for Status {
                 | MintError::Clock
                 | MintError::Key => Self::failed_precondition(words),
             },
+            Failure::Store(error @ StoreError::Busy) => {
+                tracing::warn!(error = cause(error), "a call was not taken on");
+                Self::resource_exhausted(words)
+            }
             Failure::Store(error) => {
                 tracing::error!(error = cause(error), "the store failed");
                 match error {

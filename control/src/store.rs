@@ -18,6 +18,7 @@ use std::time::{Duration, SystemTime};
 
 use gitdoor_proto::{BearerHash, RunId};
 
+use crate::fleet::ControlId;
 use crate::push::{Closing, Push, PushId};
 use crate::run::{Binding, Run, Transition};
 
@@ -79,11 +80,13 @@ pub trait Store: Send + Sync + 'static {
         branch: &str,
     ) -> impl Future<Output = Result<Option<Run>, StoreError>> + Send;
 
-    /// Writes an open push, if its run is live and has the bearer of this generation.
+    /// Writes an open push, if its run is live, has the bearer of this generation and not too many open pushes:
+    /// those of every control count.
     fn open_push(
         &self,
         push: &Push,
         generation: u64,
+        limit: Limit<'_>,
         now: SystemTime,
     ) -> impl Future<Output = Result<Opened, StoreError>> + Send;
 
@@ -99,12 +102,58 @@ pub trait Store: Send + Sync + 'static {
     /// The pushes of a run, newest first.
     fn pushes(&self, run: &RunId, limit: u32) -> impl Future<Output = Result<Vec<Push>, StoreError>> + Send;
 
-    /// The pushes that are open: of one run, or of all.
-    fn open_pushes(&self, run: Option<&RunId>) -> impl Future<Output = Result<Vec<PushId>, StoreError>> + Send;
+    /// The pushes of a run that were let through and whose end was not reported: open, or closed as unknown.
+    fn unreported(&self, run: &RunId) -> impl Future<Output = Result<Vec<PushId>, StoreError>> + Send;
+
+    /// Makes an open push of a run this control's. False: the run has no such open push.
+    fn take_push(
+        &self,
+        id: PushId,
+        run: &RunId,
+        control: ControlId,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// Closes a push as unknown, if it is open and still this control's. False: it is not.
+    fn lose_push(
+        &self,
+        id: PushId,
+        control: ControlId,
+        now: SystemTime,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// Says that a control is alive, by the store's own clock.
+    fn beat(&self, control: ControlId) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Makes the open pushes of dead controls and of none this control's, each for one claimant alone, and returns
+    /// every open push that is this control's now.
+    fn claim_pushes(&self, control: ControlId) -> impl Future<Output = Result<Vec<Claimed>, StoreError>> + Send;
+
+    /// Runs that were revoked after a time.
+    fn ended_since(&self, time: SystemTime) -> impl Future<Output = Result<Vec<RunId>, StoreError>> + Send;
 
     /// Removes runs that expired before a time, and their pushes, at most `limit` rows. Returns how many; fewer
     /// than `limit`: there are no more.
     fn prune(&self, before: SystemTime, limit: u32) -> impl Future<Output = Result<u32, StoreError>> + Send;
+}
+
+/// How many pushes a run may have open at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit<'a> {
+    /// So many, the new one among them.
+    pub most: u32,
+    /// Open pushes of the new one's control that do not count: their leases have lapsed.
+    pub lapsed: &'a [PushId],
+}
+
+/// An open push that a control answers for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claimed {
+    /// Its id.
+    pub push: PushId,
+    /// Its run.
+    pub run: RunId,
+    /// When the run expires.
+    pub expires_at: SystemTime,
 }
 
 /// What became of a registration.
@@ -176,6 +225,8 @@ pub enum Opened {
     Open,
     /// The run ended, or its bearer was replaced, meanwhile; as it stands.
     Stale(Option<Box<Run>>),
+    /// The run has too many open pushes.
+    TooMany,
 }
 
 /// Whether the end of a push was recorded.
@@ -193,7 +244,7 @@ pub enum Closed {
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// Too many operations wait.
-    #[error("the store is busy")]
+    #[error("the store is busy: too much waits for it; try again in a moment")]
     Busy,
     /// It is shut down.
     #[error("the store is closed")]

@@ -4,15 +4,17 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use gitdoor_proto::RunId;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::clock;
 use crate::forge::Forge;
 use crate::gate::{Gate, cause};
-use crate::lease::Leases;
+use crate::lease::{End, Leases, Swept};
 use crate::metrics;
-use crate::push::{Closing, Outcome, PushId};
-use crate::store::{Closed, Store, StoreError};
+use crate::push::Outcome;
+use crate::run::State;
+use crate::store::{Store, StoreError};
 
 /// How often leases are looked at: an expiry is told within this time.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -23,12 +25,10 @@ const PRUNED_AT_ONCE: u32 = 200;
 
 /// Sweeps until it is dropped.
 pub async fn sweep<S: Store, F: Forge>(store: Arc<S>, leases: Arc<Leases>, gate: Arc<Gate<S, F>>) {
-    let mut predecessors = Predecessors::default();
     let mut ticks = ticks(SWEEP);
     loop {
         ticks.tick().await;
-        let done = once(&*store, &leases, &mut predecessors, clock::now()).await;
-        if let Err(error) = done {
+        if let Err(error) = once(&*store, &leases, clock::now()).await {
             // What was not closed is found again by the next sweep.
             tracing::error!(error = cause(&error), "the sweep failed");
         }
@@ -36,46 +36,29 @@ pub async fn sweep<S: Store, F: Forge>(store: Arc<S>, leases: Arc<Leases>, gate:
     }
 }
 
-/// Pushes that a control before this one left open.
-#[derive(Debug, Default)]
-enum Predecessors {
-    #[default]
-    NotRead,
-    Waiting(Vec<PushId>),
-    Closed,
-}
-
-async fn once<S: Store>(
-    store: &S,
-    leases: &Leases,
-    predecessors: &mut Predecessors,
-    now: SystemTime,
-) -> Result<(), StoreError> {
-    for (run, push) in leases.sweep(now) {
-        close_unknown(store, push, now).await?;
-        leases.close(&run, push);
+pub(crate) async fn once<S: Store>(store: &S, leases: &Leases, now: SystemTime) -> Result<(), StoreError> {
+    let Swept { due, lost } = leases.sweep(now);
+    for run in due {
+        look_up(store, leases, &run, now).await?;
     }
-    match predecessors {
-        Predecessors::NotRead => {
-            let open = store.open_pushes(None).await?;
-            // Those that are known here are this control's own.
-            *predecessors = Predecessors::Waiting(leases.unknown(&open));
+    for (run, push) in lost {
+        // Another control may answer for it by now; and one that was reported meanwhile is closed.
+        if store.lose_push(push, leases.control(), now).await? {
+            metrics::push(Outcome::Unknown);
+            tracing::warn!(%run, %push, "a push ended unknown: its data plane was lost");
         }
-        Predecessors::Waiting(open) if leases.predecessors_are_over() => {
-            for push in leases.unknown(open) {
-                close_unknown(store, push, now).await?;
-            }
-            *predecessors = Predecessors::Closed;
-        }
-        Predecessors::Waiting(_) | Predecessors::Closed => {}
+        leases.close(&run, push);
     }
     Ok(())
 }
 
-async fn close_unknown<S: Store>(store: &S, push: PushId, now: SystemTime) -> Result<(), StoreError> {
-    if store.close_push(push, &Closing::unknown(now)).await? == Closed::Now {
-        metrics::push(Outcome::Unknown);
-        tracing::warn!(%push, "a push ended unknown: its data plane was lost");
+/// Ends a run that is over, and not one that was prolonged.
+async fn look_up<S: Store>(store: &S, leases: &Leases, id: &RunId, now: SystemTime) -> Result<(), StoreError> {
+    let run = store.run(id).await?;
+    match run.as_ref().map(|run| (run.state(now), run.expires_at)) {
+        Some((State::Live, expires_at)) => leases.prolong(id, expires_at),
+        Some((State::Revoked, _)) => leases.end(id, End::Revoked),
+        Some((State::Expired, _)) | None => leases.end(id, End::Expired),
     }
     Ok(())
 }
@@ -116,30 +99,25 @@ fn ticks(period: Duration) -> tokio::time::Interval {
 mod tests {
     use super::*;
     use crate::clock::from_micros;
-    use crate::lease::{LEASE, LOST_AFTER};
-    use crate::push::{Push, TicketHash};
+    use crate::fleet::ControlId;
+    use crate::lease::{Ended, LEASE, LOST_AFTER};
+    use crate::push::{Push, PushId};
     use crate::run::tests::run;
+    use crate::store::Limit;
     use crate::store::sqlite::Sqlite;
-    use gitdoor_proto::RepositoryName;
     use tokio::time::advance;
 
     fn start() -> SystemTime {
         from_micros(1_800_000_000_000_000)
     }
 
+    fn me() -> ControlId {
+        ControlId::from_bytes([1; 16])
+    }
+
     fn open_push(number: u8) -> Push {
-        Push {
-            id: PushId::from_bytes([number; 16]),
-            run: gitdoor_proto::RunId::parse("r").unwrap(),
-            request_id: "q".into(),
-            repository: RepositoryName::parse("acme/api").unwrap(),
-            refs: Vec::new(),
-            ticket: Some(TicketHash::of("t")),
-            outcome: Outcome::Open,
-            request_bytes: 0,
-            opened_at: start(),
-            closed_at: None,
-        }
+        let run = RunId::parse("r").unwrap();
+        crate::push::tests::open_push(&run, PushId::from_bytes([number; 16]), start())
     }
 
     async fn store_with_pushes(numbers: &[u8]) -> (tempfile::TempDir, Sqlite) {
@@ -147,7 +125,7 @@ mod tests {
         let store = Sqlite::open(&dir.path().join("store")).unwrap();
         store.register(&run("r", start())).await.unwrap();
         for number in numbers {
-            store.open_push(&open_push(*number), 1, start()).await.unwrap();
+            store.open_push(&open_push(*number), 1, Limit { most: 9, lapsed: &[] }, start()).await.unwrap();
         }
         (dir, store)
     }
@@ -156,38 +134,52 @@ mod tests {
         store.push(PushId::from_bytes([number; 16])).await.unwrap().unwrap().outcome
     }
 
-    #[tokio::test]
-    async fn a_push_whose_data_plane_is_silent_ends_unknown() {
-        let (_dir, store) = store_with_pushes(&[1, 2]).await;
+    /// Time passes for leases alone: the store has threads of its own.
+    async fn pass(time: Duration) {
         tokio::time::pause();
-        let (leases, push) = (Leases::new(), open_push(1));
-        leases.grant(&push.run, push.id, start() + Duration::from_hours(1)).unwrap();
-        leases.grant(&push.run, open_push(2).id, start() + Duration::from_hours(1)).unwrap();
-        advance(LEASE + LOST_AFTER).await;
-        leases.renew(&push.run, open_push(2).id, start() + Duration::from_hours(1)).unwrap();
+        advance(time).await;
         tokio::time::resume();
-        let mut predecessors = Predecessors::Closed;
-        once(&store, &leases, &mut predecessors, start()).await.unwrap();
-        assert_eq!((outcome(&store, 1).await, outcome(&store, 2).await), (Outcome::Unknown, Outcome::Open));
-        assert!(!leases.knows(&push.run, push.id));
     }
 
     #[tokio::test]
-    async fn pushes_of_a_control_before_this_one_end_unknown_unless_they_are_renewed() {
+    async fn a_push_whose_data_plane_is_silent_ends_unknown() {
         let (_dir, store) = store_with_pushes(&[1, 2]).await;
-        tokio::time::pause();
-        let (leases, mut predecessors) = (Leases::new(), Predecessors::default());
-        tokio::time::resume();
-        once(&store, &leases, &mut predecessors, start()).await.unwrap();
-        once(&store, &leases, &mut predecessors, start()).await.unwrap();
-        assert_eq!(outcome(&store, 1).await, Outcome::Open);
-        tokio::time::pause();
-        advance(LEASE + LOST_AFTER).await;
-        leases.renew(&open_push(2).run, open_push(2).id, start() + Duration::from_hours(1)).unwrap();
-        tokio::time::resume();
-        once(&store, &leases, &mut predecessors, start()).await.unwrap();
+        let (leases, push) = (Leases::new(me()), open_push(1));
+        let expiry = start() + Duration::from_hours(1);
+        leases.grant(&push.run, push.id, expiry).unwrap();
+        leases.grant(&push.run, open_push(2).id, expiry).unwrap();
+        pass(LEASE + LOST_AFTER).await;
+        assert!(leases.renew(&push.run, open_push(2).id, expiry).unwrap());
+        once(&store, &leases, start()).await.unwrap();
         assert_eq!((outcome(&store, 1).await, outcome(&store, 2).await), (Outcome::Unknown, Outcome::Open));
-        assert!(matches!(predecessors, Predecessors::Closed));
+        assert!(!leases.renew(&push.run, push.id, expiry).unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_push_that_another_control_answers_for_is_forgotten_and_left_open() {
+        let (_dir, store) = store_with_pushes(&[1]).await;
+        let (leases, push) = (Leases::new(me()), open_push(1));
+        leases.grant(&push.run, push.id, start() + Duration::from_hours(1)).unwrap();
+        assert!(store.take_push(push.id, &push.run, ControlId::from_bytes([2; 16])).await.unwrap());
+        pass(LEASE + LOST_AFTER).await;
+        once(&store, &leases, start()).await.unwrap();
+        assert_eq!(outcome(&store, 1).await, Outcome::Open);
+        assert!(leases.known().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_run_is_over_when_its_record_says_so_and_not_when_it_was_prolonged() {
+        let (_dir, store) = store_with_pushes(&[1]).await;
+        let (leases, push) = (Leases::new(me()), open_push(1));
+        // What was true when the push began: since then the run was given more time.
+        leases.grant(&push.run, push.id, start() + Duration::from_secs(5)).unwrap();
+        once(&store, &leases, start() + Duration::from_secs(10)).await.unwrap();
+        assert_eq!(leases.news().0, []);
+        let expiry = store.run(&push.run).await.unwrap().unwrap().expires_at;
+        once(&store, &leases, expiry - Duration::from_micros(1)).await.unwrap();
+        assert_eq!(leases.news().0, []);
+        once(&store, &leases, expiry).await.unwrap();
+        assert_eq!(leases.news().0, [Ended { run: push.run.clone(), end: End::Expired }]);
     }
 
     #[tokio::test]

@@ -77,9 +77,21 @@ pub fn unreadable(repository: &RepositoryName, error: Option<&MintError>) -> Den
 #[must_use]
 #[expect(clippy::needless_pass_by_value, reason = "the end of the error: it fits map_err")]
 pub fn store_denial(error: StoreError) -> Denial {
-    tracing::error!(error = cause(&error), "the store failed");
-    Denial::new(Reason::StoreUnavailable, "the door cannot reach its records; try again in a moment")
-        .retry_after(Duration::from_secs(1))
+    let words = match &error {
+        StoreError::Busy => {
+            tracing::warn!("a question was not taken on: the store is busy");
+            "the door's records are busy; try again in a moment"
+        }
+        StoreError::Closed
+        | StoreError::RolledBack
+        | StoreError::Unreadable(_)
+        | StoreError::Sqlite(_)
+        | StoreError::Postgres(_) => {
+            tracing::error!(error = cause(&error), "the store failed");
+            "the door cannot reach its records; try again in a moment"
+        }
+    };
+    Denial::new(Reason::StoreUnavailable, words).retry_after(Duration::from_secs(1))
 }
 
 /// An error with its causes, in one line, for the log.

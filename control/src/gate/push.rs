@@ -13,7 +13,7 @@ use crate::policy::bearer::{self, Live};
 use crate::policy::push::{Rules, judge};
 use crate::push::{Command, Outcome, Push, PushId, PushedRef, TicketHash};
 use crate::run::{Binding, Run};
-use crate::store::{Opened, Store};
+use crate::store::{Limit, Opened, Store};
 use crate::ticket::Purpose;
 
 /// A push as it was asked for.
@@ -77,15 +77,18 @@ impl<S: Store, F: Forge> Gate<S, F> {
             repository: facts.full_name.clone(),
             refs: asked.commands.into_iter().map(|command| PushedRef { command, refusal: None }).collect(),
             ticket: Some(TicketHash::of(&permit.authorization)),
+            control: Some(self.leases.control()),
             outcome: Outcome::Open,
             request_bytes: 0,
             opened_at: now,
             closed_at: None,
         };
-        // The lease is there before the row: a revocation that comes after the row finds it and waits. From here
-        // on it stays, whatever becomes of this question, until the row is closed.
+        // The lease is there before the row, which others would take for one that was left behind. From here on it
+        // stays, whatever becomes of this question, until the row is closed.
         place.keep()?;
-        match self.store.open_push(&row, run.bearer.generation, now).await.map_err(store_denial)? {
+        let lapsed = self.leases.lapsed(&run.id);
+        let limit = Limit { most: PUSHES, lapsed: &lapsed };
+        match self.store.open_push(&row, run.bearer.generation, limit, now).await.map_err(store_denial)? {
             Opened::Open => {
                 metrics::push(Outcome::Open);
                 Ok(permit)
@@ -93,6 +96,10 @@ impl<S: Store, F: Forge> Gate<S, F> {
             Opened::Stale(stored) => {
                 self.leases.close(&run.id, row.id);
                 Err(stale(stored.map(|run| *run), now))
+            }
+            Opened::TooMany => {
+                self.leases.close(&run.id, row.id);
+                Err(no_lease(NoLease::TooMany))
             }
         }
     }
@@ -117,6 +124,7 @@ impl<S: Store, F: Forge> Gate<S, F> {
             repository: asked.repository,
             refs: asked.commands.into_iter().map(pushed).collect(),
             ticket: None,
+            control: None,
             outcome: Outcome::Refused,
             request_bytes: 0,
             opened_at: now,
@@ -162,7 +170,7 @@ impl<'a> Place<'a> {
 
     /// Grants the lease anew, as of now, and keeps it.
     fn keep(mut self) -> Result<(), Denial> {
-        self.leases.renew(&self.run.id, self.push, self.run.expires_at).map_err(no_lease)?;
+        self.leases.hold(&self.run.id, self.push, self.run.expires_at).map_err(no_lease)?;
         self.kept = true;
         Ok(())
     }

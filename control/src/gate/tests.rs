@@ -11,6 +11,7 @@ use super::Gate;
 use super::question::Question;
 use super::tickets::Report;
 use crate::clock;
+use crate::fleet::ControlId;
 use crate::forge::MintError;
 use crate::lease::{End, Leases};
 use crate::push::{Outcome, Push};
@@ -40,7 +41,7 @@ impl Door {
 
     fn at(dir: tempfile::TempDir, forge: Arc<Village>) -> Self {
         let store = Arc::new(Sqlite::open(&dir.path().join("store")).unwrap());
-        let leases = Arc::new(Leases::new());
+        let leases = Arc::new(Leases::new(ControlId::from_bytes([1; 16])));
         let gate = Gate::new(store.clone(), forge.clone(), leases.clone());
         Self { gate, store, forge, leases, dir }
     }

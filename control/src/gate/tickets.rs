@@ -8,7 +8,7 @@ use gitdoor_proto::{Denial, Reason, v1};
 use super::{Gate, forge_denial, permit, place, push, store_denial, unreadable};
 use crate::forge::{Forge, MintError, Minted, Target};
 use crate::lease::LEASE;
-use crate::metrics;
+use crate::metrics::{self, Taken};
 use crate::policy::bearer::{self, Live};
 use crate::push::{Closing, Outcome, PushId};
 use crate::run::{Binding, Run};
@@ -75,21 +75,20 @@ impl<S: Store, F: Forge> Gate<S, F> {
             return Err(bearer::still_live(run, now).map_or_else(|denial| denial, |_replaced| bearer::wrong()));
         }
         let live = bearer::still_live(run, now)?;
-        self.still_open(&live, push).await?;
-        self.leases.renew(&live.run().id, push, live.run().expires_at).map_err(push::no_lease)?;
+        let run = live.run();
+        if !self.leases.renew(&run.id, push, run.expires_at).map_err(push::no_lease)? {
+            self.take_over(run, push).await?;
+        }
         Ok(LEASE)
     }
 
-    /// A push that is in the registry is open; another may be one that a control before this one permitted.
-    async fn still_open(&self, live: &Live, push: PushId) -> Result<(), Denial> {
-        if self.leases.knows(&live.run().id, push) {
-            return Ok(());
+    /// Answers from now on for a push that another control permitted: its data plane has come here.
+    async fn take_over(&self, run: &Run, push: PushId) -> Result<(), Denial> {
+        if !self.store.take_push(push, &run.id, self.leases.control()).await.map_err(store_denial)? {
+            return Err(Denial::new(Reason::AuthorizationUnknown, "this push is over"));
         }
-        let row = self.store.push(push).await.map_err(store_denial)?;
-        match row {
-            Some(row) if row.outcome == Outcome::Open && row.run == live.run().id => Ok(()),
-            Some(_) | None => Err(Denial::new(Reason::AuthorizationUnknown, "this push is over")),
-        }
+        metrics::taken(Taken::Renewed, 1);
+        self.leases.hold(&run.id, push, run.expires_at).map_err(push::no_lease)
     }
 
     /// Whether the ledger knows a ticket as that of its push: proof enough after the bearer was replaced.

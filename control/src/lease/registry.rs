@@ -1,6 +1,6 @@
 //! The pushes in progress and the runs that ended lately, under one lock.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
 
 use gitdoor_proto::RunId;
@@ -10,8 +10,8 @@ use super::{End, Ended, LEASE, LOST_AFTER};
 use crate::push::PushId;
 
 /// How long the end of a run is remembered: longer than any question takes that found the run live before it,
-/// and than a data plane takes to come back after it lost its session.
-const REMEMBERED: Duration = Duration::from_mins(1);
+/// than a data plane takes to come back after it lost its session, and than it is found among the latest ends.
+const REMEMBERED: Duration = Duration::from_mins(3);
 
 /// What the lock is around.
 #[derive(Debug, Default)]
@@ -32,16 +32,14 @@ struct Lease {
     until: Instant,
     /// The last byte went up.
     sent: bool,
+    /// This control answers for it in the ledger, as far as is known.
+    own: bool,
 }
 
 impl Lease {
-    fn writes(&self, now: Instant) -> bool {
-        !self.sent && self.until > now
-    }
-
     /// It may write, or its outcome is awaited.
     fn in_progress(&self, now: Instant) -> bool {
-        self.sent || self.writes(now)
+        self.sent || self.until > now
     }
 }
 
@@ -59,6 +57,7 @@ impl Registry {
         }
         let lease = self.lease(run, push, expires_at, now);
         lease.until = now + LEASE;
+        lease.own = true;
         Ok(())
     }
 
@@ -69,9 +68,16 @@ impl Registry {
         lease.until = now + LEASE;
     }
 
+    /// Enters a push whose lease has lapsed, unless it is known.
+    pub(super) fn enter(&mut self, run: &RunId, push: PushId, expires_at: SystemTime, now: Instant) {
+        self.lease(run, push, expires_at, now);
+    }
+
+    /// Every caller has just read when the run expires.
     fn lease(&mut self, run: &RunId, push: PushId, expires_at: SystemTime, now: Instant) -> &mut Lease {
         let pushes = self.runs.entry(run.clone()).or_insert_with(|| Pushes { expires_at, leases: HashMap::new() });
-        pushes.leases.entry(push).or_insert(Lease { until: now, sent: false })
+        pushes.expires_at = expires_at;
+        pushes.leases.entry(push).or_insert(Lease { until: now, sent: false, own: true })
     }
 
     /// Forgets a push.
@@ -84,9 +90,20 @@ impl Registry {
         }
     }
 
-    /// Notes the end of a run. The first stands.
-    pub(super) fn end(&mut self, run: &RunId, end: End, now: Instant) {
-        self.ends.entry(run.clone()).or_insert((end, now));
+    /// Notes the end of a run. The first stands; false: this is another.
+    pub(super) fn end(&mut self, run: &RunId, end: End, now: Instant) -> bool {
+        if self.ends.contains_key(run) {
+            return false;
+        }
+        self.ends.insert(run.clone(), (end, now));
+        true
+    }
+
+    /// Notes when a run expires.
+    pub(super) fn prolong(&mut self, run: &RunId, expires_at: SystemTime) {
+        if let Some(pushes) = self.runs.get_mut(run) {
+            pushes.expires_at = expires_at;
+        }
     }
 
     /// Pushes of a run that count against its limit.
@@ -94,17 +111,19 @@ impl Registry {
         self.leases(run).filter(|(_, lease)| lease.in_progress(now)).count()
     }
 
-    /// When the last lease of a run lapses that may still be written under.
-    pub(super) fn last_until(&self, run: &RunId, now: Instant) -> Option<Instant> {
-        self.leases(run).filter(|(_, lease)| lease.writes(now)).map(|(_, lease)| lease.until).max()
+    /// Pushes of a run that do not.
+    pub(super) fn lapsed(&self, run: &RunId, now: Instant) -> Vec<PushId> {
+        self.leases(run).filter(|(_, lease)| !lease.in_progress(now)).map(|(push, _)| *push).collect()
     }
 
-    pub(super) fn knows(&self, run: &RunId, push: PushId) -> bool {
-        self.leases(run).any(|(known, _)| *known == push)
+    /// Whether the last byte of each of these pushes is known to have gone up.
+    pub(super) fn all_sent(&self, run: &RunId, pushes: &[PushId]) -> bool {
+        pushes.iter().all(|push| self.leases(run).any(|(known, lease)| known == push && lease.sent))
     }
 
-    fn leases(&self, run: &RunId) -> impl Iterator<Item = (&PushId, &Lease)> {
-        self.runs.get(run).into_iter().flat_map(|pushes| &pushes.leases)
+    /// Whether a push is known and this control's own.
+    pub(super) fn owns(&self, run: &RunId, push: PushId) -> bool {
+        self.leases(run).any(|(known, lease)| *known == push && lease.own)
     }
 
     /// Every push in the registry.
@@ -112,12 +131,23 @@ impl Registry {
         self.runs.values().flat_map(|pushes| pushes.leases.keys().copied())
     }
 
+    /// Notes that of the pushes `known` only those in `own` are this control's.
+    pub(super) fn disown(&mut self, known: &HashSet<PushId>, own: &HashSet<PushId>) {
+        for (push, lease) in self.runs.values_mut().flat_map(|pushes| &mut pushes.leases) {
+            lease.own &= own.contains(push) || !known.contains(push);
+        }
+    }
+
+    fn leases(&self, run: &RunId) -> impl Iterator<Item = (&PushId, &Lease)> {
+        self.runs.get(run).into_iter().flat_map(|pushes| &pushes.leases)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.runs.values().map(|pushes| pushes.leases.len()).sum()
     }
 
-    /// Runs with a push in progress whose time is over and whose end was not told.
-    pub(super) fn expired(&self, now: SystemTime) -> Vec<RunId> {
+    /// Runs with a push in progress whose time seems to be over and whose end was not told.
+    pub(super) fn due(&self, now: SystemTime) -> Vec<RunId> {
         let over = |(run, pushes): &(&RunId, &Pushes)| pushes.expires_at <= now && !self.ends.contains_key(*run);
         self.runs.iter().filter(over).map(|(run, _)| run.clone()).collect()
     }

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use gitdoor_proto::v1::runs_server::Runs;
 use gitdoor_proto::{Bearer, RepositoryName, RunId, v1};
+use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
 use crate::clock;
@@ -110,9 +111,9 @@ impl<S: Store, F: Forge> RunsService<S, F> {
         // A task of its own: a caller that leaves after the commit must not keep the sessions from hearing of it.
         let end = async move {
             let run = store.revoke(&id, now).await?.ok_or_else(|| Failure::Unknown(id.clone()))?;
+            let ended = Instant::now();
             leases.end(&id, End::Revoked);
-            let open = store.open_pushes(Some(&id)).await?;
-            leases.settled(&id, &open).await;
+            leases.settled(&*store, &id, ended).await;
             Ok::<_, Failure>(v1::RevokeRunResponse { run: Some(run.to_message(now)) })
         };
         tokio::spawn(end).await?

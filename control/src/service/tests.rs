@@ -21,6 +21,7 @@ use tonic::{Code, Streaming};
 
 use super::gate::GateService;
 use super::runs::RunsService;
+use crate::fleet::ControlId;
 use crate::forge::MintError;
 use crate::gate::Gate;
 use crate::lease::Leases;
@@ -40,7 +41,8 @@ impl Control {
     async fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Arc::new(Sqlite::open(&dir.path().join("store")).unwrap());
-        let (forge, leases, drain) = (Arc::new(Village::new()), Arc::new(Leases::new()), CancellationToken::new());
+        let (forge, drain) = (Arc::new(Village::new()), CancellationToken::new());
+        let leases = Arc::new(Leases::new(ControlId::from_bytes([1; 16])));
         let gate = Arc::new(Gate::new(store.clone(), forge.clone(), leases.clone()));
         let router = Server::builder()
             .add_service(RunsServer::new(RunsService::new(store, forge.clone(), leases)))

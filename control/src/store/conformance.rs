@@ -15,8 +15,9 @@ use super::measured::Measured;
 use super::postgres::server::Server;
 use super::postgres::{self, Postgres};
 use super::sqlite::Sqlite;
-use super::{Adopted, Closed, Opened, Registered, Rotated, Store};
+use super::{Adopted, Claimed, Closed, Limit, Opened, Registered, Rotated, Store};
 use crate::clock;
+use crate::fleet::ControlId;
 use crate::push::{Closing, Command, Outcome, Push, PushId, PushedRef, TicketHash};
 use crate::run::tests::{binding, run};
 use crate::run::{Binding, Identity, Run};
@@ -97,6 +98,12 @@ promises! {
     a_revocation_that_was_answered_is_followed_by_no_push,
     the_first_reported_end_of_a_push_stands,
     an_unknown_end_gives_way_to_a_reported_one,
+    a_run_has_so_many_pushes_open_and_no_more,
+    a_push_is_without_report_until_its_data_plane_says_what_became_of_it,
+    an_open_push_of_a_run_is_taken_over_and_no_other,
+    a_push_is_lost_by_the_control_that_answers_for_it_alone,
+    pushes_of_no_control_are_claimed_and_stay_with_their_claimant,
+    runs_are_found_by_when_they_were_revoked,
     pushes_are_listed_newest_first_with_their_refs_in_order,
     a_refused_push_is_a_row_with_every_verdict,
     runs_are_listed_by_id_a_page_at_a_time,
@@ -149,11 +156,19 @@ fn push(run: &str, number: u8) -> Push {
         repository: RepositoryName::parse("acme/api").unwrap(),
         refs: vec![pushed(b"refs/heads/z"), pushed(b"refs/heads/\xc0")],
         ticket: Some(TicketHash::of("ticket")),
+        control: Some(control(1)),
         outcome: Outcome::Open,
         request_bytes: 0,
         opened_at: later(number.into()),
         closed_at: None,
     }
+}
+
+/// Any number of pushes.
+const ANY: Limit<'_> = Limit { most: u32::MAX, lapsed: &[] };
+
+fn control(number: u8) -> ControlId {
+    ControlId::from_bytes([number; 16])
 }
 
 fn closing(outcome: Outcome) -> Closing {
@@ -309,20 +324,19 @@ async fn a_branch_that_was_default_once_stays_in_the_binding<S: Store>(store: S,
 
 async fn a_push_is_opened_for_the_present_bearer_of_a_live_run_alone<S: Store>(store: S, _: std::path::PathBuf) {
     created(&store, "r").await;
-    assert_eq!(store.open_push(&push("r", 1), 1, later(1)).await.unwrap(), Opened::Open);
+    assert_eq!(store.open_push(&push("r", 1), 1, ANY, later(1)).await.unwrap(), Opened::Open);
     assert_eq!(store.push(PushId::from_bytes([1; 16])).await.unwrap(), Some(push("r", 1)));
-    assert_eq!(store.open_push(&push("other", 2), 1, later(1)).await.unwrap(), Opened::Stale(None));
+    assert_eq!(store.open_push(&push("other", 2), 1, ANY, later(1)).await.unwrap(), Opened::Stale(None));
     let run = store.run(&id("r")).await.unwrap().unwrap();
     let stale = Opened::Stale(Some(Box::new(run)));
-    assert_eq!(store.open_push(&push("r", 2), 2, later(1)).await.unwrap(), stale);
-    assert_eq!(store.open_push(&push("r", 2), 1, later(86_400)).await.unwrap(), stale);
+    assert_eq!(store.open_push(&push("r", 2), 2, ANY, later(1)).await.unwrap(), stale);
+    assert_eq!(store.open_push(&push("r", 2), 1, ANY, later(86_400)).await.unwrap(), stale);
     let run = store.revoke(&id("r"), later(2)).await.unwrap().unwrap();
     let stale = Opened::Stale(Some(Box::new(run)));
-    assert_eq!(store.open_push(&push("r", 2), 1, later(2)).await.unwrap(), stale);
+    assert_eq!(store.open_push(&push("r", 2), 1, ANY, later(2)).await.unwrap(), stale);
     assert_eq!(store.push(PushId::from_bytes([2; 16])).await.unwrap(), None);
-    assert_eq!(store.open_pushes(None).await.unwrap(), [PushId::from_bytes([1; 16])]);
-    assert_eq!(store.open_pushes(Some(&id("r"))).await.unwrap(), [PushId::from_bytes([1; 16])]);
-    assert_eq!(store.open_pushes(Some(&id("other"))).await.unwrap(), []);
+    assert_eq!(store.unreported(&id("r")).await.unwrap(), [PushId::from_bytes([1; 16])]);
+    assert_eq!(store.unreported(&id("other")).await.unwrap(), []);
 }
 
 async fn a_revocation_that_was_answered_is_followed_by_no_push<S: Store>(store: S, _: std::path::PathBuf) {
@@ -332,11 +346,11 @@ async fn a_revocation_that_was_answered_is_followed_by_no_push<S: Store>(store: 
         created(store, &name).await;
         let pushes = (0..8).map(|n| push(&name, number * 8 + n)).collect::<Vec<_>>();
         let opening = pushes.iter().map(|push| async move {
-            (push.id, store.open_push(push, 1, later(1)).await.unwrap() == Opened::Open)
+            (push.id, store.open_push(push, 1, ANY, later(1)).await.unwrap() == Opened::Open)
         });
         let revoking = async {
             store.revoke(&id(&name), later(1)).await.unwrap();
-            store.open_pushes(Some(&id(&name))).await.unwrap()
+            store.unreported(&id(&name)).await.unwrap()
         };
         let (opened, known) = tokio::join!(futures_util::future::join_all(opening), revoking);
         for (push, open) in opened {
@@ -348,7 +362,7 @@ async fn a_revocation_that_was_answered_is_followed_by_no_push<S: Store>(store: 
 async fn the_first_reported_end_of_a_push_stands<S: Store>(store: S, _: std::path::PathBuf) {
     created(&store, "r").await;
     let opened = push("r", 1);
-    store.open_push(&opened, 1, later(1)).await.unwrap();
+    store.open_push(&opened, 1, ANY, later(1)).await.unwrap();
     let refused = Closing {
         upstream_refusals: [
             (&b"refs/heads/\xc0"[..], "first words"),
@@ -370,14 +384,13 @@ async fn the_first_reported_end_of_a_push_stands<S: Store>(store: S, _: std::pat
     );
     let words: Vec<_> = stored.refs.iter().map(|pushed| pushed.refusal.as_deref()).collect();
     assert_eq!(words, [None, Some("hook declined")]);
-    assert_eq!(store.open_pushes(None).await.unwrap(), []);
     assert_eq!(store.close_push(PushId::from_bytes([9; 16]), &refused).await.unwrap(), Closed::Unknown);
 }
 
 async fn an_unknown_end_gives_way_to_a_reported_one<S: Store>(store: S, _: std::path::PathBuf) {
     created(&store, "r").await;
     let opened = push("r", 1);
-    store.open_push(&opened, 1, later(1)).await.unwrap();
+    store.open_push(&opened, 1, ANY, later(1)).await.unwrap();
     assert_eq!(store.close_push(opened.id, &Closing::unknown(later(30))).await.unwrap(), Closed::Now);
     assert_eq!(store.close_push(opened.id, &Closing::unknown(later(31))).await.unwrap(), Closed::Before);
     assert_eq!(store.push(opened.id).await.unwrap().unwrap().closed_at, Some(later(30)));
@@ -390,7 +403,7 @@ async fn pushes_are_listed_newest_first_with_their_refs_in_order<S: Store>(store
     created(&store, "r").await;
     created(&store, "s").await;
     for (run, number) in [("r", 1), ("r", 3), ("s", 4), ("r", 2)] {
-        store.open_push(&push(run, number), 1, later(1)).await.unwrap();
+        store.open_push(&push(run, number), 1, ANY, later(1)).await.unwrap();
     }
     assert_eq!(store.pushes(&id("r"), 9).await.unwrap(), [push("r", 3), push("r", 2), push("r", 1)]);
     assert_eq!(store.pushes(&id("r"), 1).await.unwrap(), [push("r", 3)]);
@@ -398,7 +411,8 @@ async fn pushes_are_listed_newest_first_with_their_refs_in_order<S: Store>(store
 
 async fn a_refused_push_is_a_row_with_every_verdict<S: Store>(store: S, _: std::path::PathBuf) {
     created(&store, "r").await;
-    let mut refused = Push { outcome: Outcome::Refused, ticket: None, closed_at: Some(later(1)), ..push("r", 1) };
+    let mut refused =
+        Push { outcome: Outcome::Refused, ticket: None, control: None, closed_at: Some(later(1)), ..push("r", 1) };
     refused.refs[0].refusal = Some("default branch".into());
     store.record_refused(&refused).await.unwrap();
     assert_eq!(store.pushes(&id("r"), 9).await.unwrap(), std::slice::from_ref(&refused));
@@ -418,11 +432,11 @@ async fn runs_are_listed_by_id_a_page_at_a_time<S: Store>(store: S, _: std::path
 async fn what_is_older_than_kept_goes_in_small_batches<S: Store>(store: S, _: std::path::PathBuf) {
     created(&store, "old").await;
     for number in 1..=5 {
-        store.open_push(&push("old", number), 1, later(1)).await.unwrap();
+        store.open_push(&push("old", number), 1, ANY, later(1)).await.unwrap();
     }
     let young = run("young", later(86_400));
     store.register(&young).await.unwrap();
-    store.open_push(&Push { opened_at: later(86_400), ..push("young", 9) }, 1, later(86_400)).await.unwrap();
+    store.open_push(&Push { opened_at: later(86_400), ..push("young", 9) }, 1, ANY, later(86_400)).await.unwrap();
     let mut batches = Vec::new();
     loop {
         let gone = store.prune(later(86_400), 2).await.unwrap();
@@ -442,7 +456,7 @@ async fn what_was_answered_is_there_after_a_restart<S: Open>(store: S, path: std
     created(&store, "r").await;
     store.mark_used(&id("r"), 1, later(1)).await.unwrap();
     store.bind(&id("r"), 1, &binding(later(1)), later(1)).await.unwrap();
-    store.open_push(&push("r", 1), 1, later(1)).await.unwrap();
+    store.open_push(&push("r", 1), 1, ANY, later(1)).await.unwrap();
     store.revoke(&id("r"), later(2)).await.unwrap();
     let (run, pushes) = (store.run(&id("r")).await.unwrap(), store.pushes(&id("r"), 9).await.unwrap());
     drop(store);
@@ -461,4 +475,112 @@ async fn many_writers_at_once_bind_one_repository<S: Store>(store: S, _: std::pa
     });
     let standing = futures_util::future::join_all(binds).await;
     assert!(standing.iter().all(|id| *id == standing[0]), "{standing:?}");
+}
+
+async fn a_run_has_so_many_pushes_open_and_no_more<S: Store>(store: S, _: std::path::PathBuf) {
+    created(&store, "r").await;
+    created(&store, "s").await;
+    let open = async |number, limit| store.open_push(&push("r", number), 1, limit, later(1)).await.unwrap();
+    let three = Limit { most: 3, lapsed: &[] };
+    let (others, own) = ([push("s", 9).id], [push("r", 2).id]);
+    store.open_push(&push("s", 9), 1, ANY, later(1)).await.unwrap();
+    for number in 1..=3 {
+        assert_eq!(open(number, three).await, Opened::Open);
+    }
+    assert_eq!(open(4, three).await, Opened::TooMany);
+    assert_eq!(store.push(push("r", 4).id).await.unwrap(), None);
+    assert_eq!(open(4, Limit { lapsed: &others, ..three }).await, Opened::TooMany);
+    assert_eq!(open(4, Limit { lapsed: &own, ..three }).await, Opened::Open);
+    assert_eq!(open(5, three).await, Opened::TooMany);
+    for number in [1, 2] {
+        store.close_push(push("r", number).id, &closing(Outcome::Done)).await.unwrap();
+    }
+    assert_eq!(open(5, three).await, Opened::Open);
+    // An ended run is told that it ended, however many pushes it has.
+    store.revoke(&id("r"), later(2)).await.unwrap();
+    assert!(matches!(open(6, three).await, Opened::Stale(Some(_))));
+}
+
+async fn a_push_is_without_report_until_its_data_plane_says_what_became_of_it<S: Store>(
+    store: S,
+    _: std::path::PathBuf,
+) {
+    created(&store, "r").await;
+    created(&store, "s").await;
+    let opened = push("r", 1);
+    store.open_push(&opened, 1, ANY, later(1)).await.unwrap();
+    store.open_push(&push("s", 2), 1, ANY, later(1)).await.unwrap();
+    store
+        .record_refused(&Push { outcome: Outcome::Refused, closed_at: Some(later(1)), ..push("r", 3) })
+        .await
+        .unwrap();
+    assert_eq!(store.unreported(&id("r")).await.unwrap(), [opened.id]);
+    assert!(store.lose_push(opened.id, control(1), later(2)).await.unwrap());
+    assert_eq!(store.unreported(&id("r")).await.unwrap(), [opened.id]);
+    store.close_push(opened.id, &closing(Outcome::Interrupted)).await.unwrap();
+    assert_eq!(store.unreported(&id("r")).await.unwrap(), []);
+}
+
+async fn an_open_push_of_a_run_is_taken_over_and_no_other<S: Store>(store: S, _: std::path::PathBuf) {
+    created(&store, "r").await;
+    let opened = push("r", 1);
+    store.open_push(&opened, 1, ANY, later(1)).await.unwrap();
+    let owner = async || store.push(opened.id).await.unwrap().unwrap().control;
+    assert!(!store.take_push(opened.id, &id("s"), control(2)).await.unwrap());
+    assert!(!store.take_push(PushId::from_bytes([9; 16]), &id("r"), control(2)).await.unwrap());
+    assert_eq!(owner().await, Some(control(1)));
+    for _ in 0..2 {
+        assert!(store.take_push(opened.id, &id("r"), control(2)).await.unwrap());
+        assert_eq!(owner().await, Some(control(2)));
+    }
+    store.lose_push(opened.id, control(2), later(2)).await.unwrap();
+    assert!(!store.take_push(opened.id, &id("r"), control(3)).await.unwrap());
+    assert_eq!(owner().await, Some(control(2)));
+}
+
+async fn a_push_is_lost_by_the_control_that_answers_for_it_alone<S: Store>(store: S, _: std::path::PathBuf) {
+    created(&store, "r").await;
+    let opened = push("r", 1);
+    store.open_push(&opened, 1, ANY, later(1)).await.unwrap();
+    store.open_push(&Push { control: None, ..push("r", 2) }, 1, ANY, later(1)).await.unwrap();
+    assert!(!store.lose_push(opened.id, control(2), later(2)).await.unwrap());
+    assert!(!store.lose_push(push("r", 2).id, control(2), later(2)).await.unwrap());
+    assert_eq!(store.push(opened.id).await.unwrap().unwrap().outcome, Outcome::Open);
+    assert!(store.lose_push(opened.id, control(1), later(2)).await.unwrap());
+    assert!(!store.lose_push(opened.id, control(1), later(3)).await.unwrap());
+    let lost = store.push(opened.id).await.unwrap().unwrap();
+    assert_eq!((lost.outcome, lost.closed_at), (Outcome::Unknown, Some(later(2))));
+    assert_eq!(store.close_push(opened.id, &closing(Outcome::Done)).await.unwrap(), Closed::Now);
+    assert!(!store.lose_push(opened.id, control(1), later(3)).await.unwrap());
+    assert_eq!(store.push(opened.id).await.unwrap().unwrap().outcome, Outcome::Done);
+}
+
+async fn pushes_of_no_control_are_claimed_and_stay_with_their_claimant<S: Store>(store: S, _: std::path::PathBuf) {
+    let expires_at = created(&store, "r").await.expires_at;
+    store.beat(control(1)).await.unwrap();
+    assert_eq!(store.claim_pushes(control(1)).await.unwrap(), []);
+    store.open_push(&Push { control: None, ..push("r", 1) }, 1, ANY, later(1)).await.unwrap();
+    store.open_push(&push("r", 2), 1, ANY, later(1)).await.unwrap();
+    store.open_push(&Push { control: None, ..push("r", 3) }, 1, ANY, later(1)).await.unwrap();
+    store.close_push(push("r", 3).id, &closing(Outcome::Done)).await.unwrap();
+    let claimed = |number| Claimed { push: push("r", number).id, run: id("r"), expires_at };
+    for _ in 0..2 {
+        let mut own = store.claim_pushes(control(1)).await.unwrap();
+        own.sort_by_key(|claimed| *claimed.push.as_bytes());
+        assert_eq!(own, [claimed(1), claimed(2)]);
+    }
+    assert_eq!(store.push(push("r", 1).id).await.unwrap().unwrap().control, Some(control(1)));
+    assert_eq!(store.push(push("r", 3).id).await.unwrap().unwrap().control, None);
+}
+
+async fn runs_are_found_by_when_they_were_revoked<S: Store>(store: S, _: std::path::PathBuf) {
+    for (name, seconds) in [("a", 1), ("b", 2), ("c", 3)] {
+        created(&store, name).await;
+        store.revoke(&id(name), later(seconds)).await.unwrap();
+    }
+    created(&store, "live").await;
+    let mut ended = store.ended_since(later(1)).await.unwrap();
+    ended.sort_by_key(ToString::to_string);
+    assert_eq!(ended, [id("b"), id("c")]);
+    assert_eq!(store.ended_since(later(3)).await.unwrap(), []);
 }

@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime};
 use gitdoor_proto::{BearerHash, RunId};
 use tokio::time::Instant;
 
-use super::{Adopted, Closed, Opened, Registered, Rotated, Store, StoreError};
+use super::{Adopted, Claimed, Closed, Limit, Opened, Registered, Rotated, Store, StoreError};
+use crate::fleet::ControlId;
 use crate::metrics;
 use crate::push::{Closing, Push, PushId};
 use crate::run::{Binding, Run};
@@ -75,8 +76,14 @@ impl<S: Store> Store for Measured<S> {
         measure("see_default_branch", self.0.see_default_branch(id, branch)).await
     }
 
-    async fn open_push(&self, push: &Push, generation: u64, now: SystemTime) -> Result<Opened, StoreError> {
-        measure("open_push", self.0.open_push(push, generation, now)).await
+    async fn open_push(
+        &self,
+        push: &Push,
+        generation: u64,
+        limit: Limit<'_>,
+        now: SystemTime,
+    ) -> Result<Opened, StoreError> {
+        measure("open_push", self.0.open_push(push, generation, limit, now)).await
     }
 
     async fn record_refused(&self, push: &Push) -> Result<(), StoreError> {
@@ -95,8 +102,28 @@ impl<S: Store> Store for Measured<S> {
         measure("pushes", self.0.pushes(run, limit)).await
     }
 
-    async fn open_pushes(&self, run: Option<&RunId>) -> Result<Vec<PushId>, StoreError> {
-        measure("open_pushes", self.0.open_pushes(run)).await
+    async fn unreported(&self, run: &RunId) -> Result<Vec<PushId>, StoreError> {
+        measure("unreported", self.0.unreported(run)).await
+    }
+
+    async fn take_push(&self, id: PushId, run: &RunId, control: ControlId) -> Result<bool, StoreError> {
+        measure("take_push", self.0.take_push(id, run, control)).await
+    }
+
+    async fn lose_push(&self, id: PushId, control: ControlId, now: SystemTime) -> Result<bool, StoreError> {
+        measure("lose_push", self.0.lose_push(id, control, now)).await
+    }
+
+    async fn beat(&self, control: ControlId) -> Result<(), StoreError> {
+        measure("beat", self.0.beat(control)).await
+    }
+
+    async fn claim_pushes(&self, control: ControlId) -> Result<Vec<Claimed>, StoreError> {
+        measure("claim_pushes", self.0.claim_pushes(control)).await
+    }
+
+    async fn ended_since(&self, time: SystemTime) -> Result<Vec<RunId>, StoreError> {
+        measure("ended_since", self.0.ended_since(time)).await
     }
 
     async fn prune(&self, before: SystemTime, limit: u32) -> Result<u32, StoreError> {

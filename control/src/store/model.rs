@@ -28,7 +28,7 @@ const LOOK: usize = 16;
 /// Longest time to find out which steps of a broken walk matter.
 const SHORTEN: Duration = Duration::from_secs(30);
 /// What the walks are to have met, lest they only pass by.
-const MET: [&str; 33] = [
+const MET: [&str; 34] = [
     "a default branch",
     "adopted",
     "adopted before",
@@ -61,6 +61,7 @@ const MET: [&str; 33] = [
     "revoked before",
     "rotated",
     "stale",
+    "too many",
     "used",
 ];
 

@@ -3,10 +3,12 @@
 //! Each operation is one statement or one transaction of the primary, durable before it is answered. Look-ups of
 //! runs that wait at the same time share a query.
 
+mod controls;
 mod failure;
 mod lookups;
 mod open;
 mod pool;
+mod pushes;
 #[cfg(test)]
 pub(crate) mod server;
 mod statements;
@@ -24,7 +26,8 @@ use gitdoor_proto::{BearerHash, RunId};
 use self::lookups::Lookups;
 use self::pool::Pool;
 use self::target::Target;
-use super::{Adopted, Closed, Opened, Registered, Rotated, Store, StoreError};
+use super::{Adopted, Claimed, Closed, Limit, Opened, Registered, Rotated, Store, StoreError};
+use crate::fleet::ControlId;
 use crate::push::{Closing, Push, PushId};
 use crate::run::{Binding, Run};
 
@@ -104,28 +107,56 @@ impl Store for Postgres {
         self.pool.once(async |db| statements::see_default_branch(db, id, branch).await).await
     }
 
-    async fn open_push(&self, push: &Push, generation: u64, now: SystemTime) -> Result<Opened, StoreError> {
-        self.pool.once(async |db| statements::open_push(db, push, generation, now).await).await
+    async fn open_push(
+        &self,
+        push: &Push,
+        generation: u64,
+        limit: Limit<'_>,
+        now: SystemTime,
+    ) -> Result<Opened, StoreError> {
+        self.pool.once(async |db| pushes::open(db, push, generation, limit, now).await).await
     }
 
     async fn record_refused(&self, push: &Push) -> Result<(), StoreError> {
-        self.pool.once(async |db| statements::record_refused(db, push).await).await
+        self.pool.once(async |db| pushes::record_refused(db, push).await).await
     }
 
     async fn close_push(&self, id: PushId, closing: &Closing) -> Result<Closed, StoreError> {
-        self.pool.once(async |db| statements::close_push(db, id, closing).await).await
+        self.pool.once(async |db| pushes::close(db, id, closing, None).await).await
     }
 
     async fn push(&self, id: PushId) -> Result<Option<Push>, StoreError> {
-        self.pool.read(async |db| statements::push(db, id).await).await
+        self.pool.read(async |db| pushes::push(db, id).await).await
     }
 
     async fn pushes(&self, run: &RunId, limit: u32) -> Result<Vec<Push>, StoreError> {
-        self.pool.read(async |db| statements::pushes(db, run, limit).await).await
+        self.pool.read(async |db| pushes::pushes(db, run, limit).await).await
     }
 
-    async fn open_pushes(&self, run: Option<&RunId>) -> Result<Vec<PushId>, StoreError> {
-        self.pool.read(async |db| statements::open_pushes(db, run).await).await
+    async fn unreported(&self, run: &RunId) -> Result<Vec<PushId>, StoreError> {
+        self.pool.read(async |db| pushes::unreported(db, run).await).await
+    }
+
+    async fn take_push(&self, id: PushId, run: &RunId, control: ControlId) -> Result<bool, StoreError> {
+        self.pool.once(async |db| pushes::take(db, id, run, control).await).await
+    }
+
+    async fn lose_push(&self, id: PushId, control: ControlId, now: SystemTime) -> Result<bool, StoreError> {
+        let unknown = Closing::unknown(now);
+        let closed = self.pool.once(async |db| pushes::close(db, id, &unknown, Some(control)).await).await?;
+        Ok(closed == Closed::Now)
+    }
+
+    async fn beat(&self, control: ControlId) -> Result<(), StoreError> {
+        self.pool.once(async |db| controls::beat(db, control).await).await
+    }
+
+    async fn claim_pushes(&self, control: ControlId) -> Result<Vec<Claimed>, StoreError> {
+        self.pool.once(async |db| controls::claim(db, control).await).await
+    }
+
+    async fn ended_since(&self, time: SystemTime) -> Result<Vec<RunId>, StoreError> {
+        self.pool.read(async |db| statements::ended_since(db, time).await).await
     }
 
     async fn prune(&self, before: SystemTime, limit: u32) -> Result<u32, StoreError> {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::StoreError;
 use crate::clock::{from_micros, to_micros};
+use crate::fleet::ControlId;
 use crate::push::{Outcome, Push, PushId, PushedRef, TicketHash};
 use crate::run::{Binding, Identity, Options, Run, StoredBearer, Terms};
 
@@ -87,6 +88,7 @@ row! {
         request_bytes: i64,
         opened_at: i64,
         closed_at: Option<i64>,
+        control: Option<Vec<u8>>,
     }
 }
 
@@ -172,12 +174,14 @@ impl PushRow {
             request_bytes: push.request_bytes.cast_signed(),
             opened_at: to_micros(push.opened_at),
             closed_at: push.closed_at.map(to_micros),
+            control: push.control.as_ref().map(|control| control.as_bytes().to_vec()),
         }
     }
 
     /// The push that was written, with its refs.
     pub(super) fn read(self, refs: Vec<PushedRef>) -> Result<Push, StoreError> {
         let ticket = self.ticket_hash.as_deref().map(|hash| bytes(hash, "ticket_hash")).transpose()?;
+        let control = self.control.as_deref().map(|id| bytes(id, "control")).transpose()?;
         let outcome = Outcome::ALL.into_iter().find(|outcome| outcome.as_str() == self.outcome);
         Ok(Push {
             id: push_id(&self.push_id)?,
@@ -186,6 +190,7 @@ impl PushRow {
             repository: repository(&self.repository, "repository")?,
             refs,
             ticket: ticket.map(TicketHash::from_bytes),
+            control: control.map(ControlId::from_bytes),
             outcome: outcome.ok_or(unreadable("outcome"))?,
             request_bytes: unsigned(self.request_bytes, "request_bytes")?,
             opened_at: from_micros(self.opened_at),
@@ -248,7 +253,8 @@ fn identity(text: &str) -> Option<Identity> {
     [Identity::None, Identity::Read, Identity::Write].into_iter().find(|identity| identity.as_str() == text)
 }
 
-fn run_id(text: &str) -> Result<RunId, StoreError> {
+/// The id of a run.
+pub(super) fn run_id(text: &str) -> Result<RunId, StoreError> {
     RunId::parse(text).map_err(|_shape| unreadable("run_id"))
 }
 

@@ -4,6 +4,7 @@
 //! Reads are a few microseconds and run where they are asked, on a connection of their own.
 
 mod open;
+mod pushes;
 mod statements;
 mod writer;
 
@@ -15,7 +16,8 @@ use gitdoor_proto::{BearerHash, RunId};
 use rusqlite::Connection;
 
 use self::writer::Writer;
-use super::{Adopted, Closed, Opened, Registered, Rotated, Store, StoreError};
+use super::{Adopted, Claimed, Closed, Limit, Opened, Registered, Rotated, Store, StoreError};
+use crate::fleet::ControlId;
 use crate::push::{Closing, Push, PushId};
 use crate::run::{Binding, Run};
 
@@ -94,31 +96,62 @@ impl Store for Sqlite {
         self.writer.write(move |db| statements::see_default_branch(db, &id, &branch)).await
     }
 
-    async fn open_push(&self, push: &Push, generation: u64, now: SystemTime) -> Result<Opened, StoreError> {
-        let push = push.clone();
-        self.writer.write(move |db| statements::open_push(db, &push, generation, now)).await
+    async fn open_push(
+        &self,
+        push: &Push,
+        generation: u64,
+        Limit { most, lapsed }: Limit<'_>,
+        now: SystemTime,
+    ) -> Result<Opened, StoreError> {
+        let (push, lapsed) = (push.clone(), lapsed.to_vec());
+        let open = move |db: &Connection| pushes::open(db, &push, generation, Limit { most, lapsed: &lapsed }, now);
+        self.writer.write(open).await
     }
 
     async fn record_refused(&self, push: &Push) -> Result<(), StoreError> {
         let push = push.clone();
-        self.writer.write(move |db| statements::insert_push(db, &push)).await
+        self.writer.write(move |db| pushes::insert(db, &push)).await
     }
 
     async fn close_push(&self, id: PushId, closing: &Closing) -> Result<Closed, StoreError> {
         let closing = closing.clone();
-        self.writer.write(move |db| statements::close_push(db, id, &closing)).await
+        self.writer.write(move |db| pushes::close(db, id, &closing, None)).await
     }
 
     async fn push(&self, id: PushId) -> Result<Option<Push>, StoreError> {
-        self.read(|db| statements::push(db, id))
+        self.read(|db| pushes::push(db, id))
     }
 
     async fn pushes(&self, run: &RunId, limit: u32) -> Result<Vec<Push>, StoreError> {
-        self.read(|db| statements::pushes(db, run, limit))
+        self.read(|db| pushes::pushes(db, run, limit))
     }
 
-    async fn open_pushes(&self, run: Option<&RunId>) -> Result<Vec<PushId>, StoreError> {
-        self.read(|db| statements::open_pushes(db, run))
+    async fn unreported(&self, run: &RunId) -> Result<Vec<PushId>, StoreError> {
+        self.read(|db| pushes::unreported(db, run))
+    }
+
+    async fn take_push(&self, id: PushId, run: &RunId, control: ControlId) -> Result<bool, StoreError> {
+        let run = run.clone();
+        self.writer.write(move |db| pushes::take(db, id, &run, control)).await
+    }
+
+    async fn lose_push(&self, id: PushId, control: ControlId, now: SystemTime) -> Result<bool, StoreError> {
+        let unknown = Closing::unknown(now);
+        let closed = self.writer.write(move |db| pushes::close(db, id, &unknown, Some(control))).await?;
+        Ok(closed == Closed::Now)
+    }
+
+    async fn beat(&self, _: ControlId) -> Result<(), StoreError> {
+        // The file's lock says that this process is alive, and the only one.
+        Ok(())
+    }
+
+    async fn claim_pushes(&self, control: ControlId) -> Result<Vec<Claimed>, StoreError> {
+        self.writer.write(move |db| pushes::claim(db, control)).await
+    }
+
+    async fn ended_since(&self, time: SystemTime) -> Result<Vec<RunId>, StoreError> {
+        self.read(|db| statements::ended_since(db, time))
     }
 
     async fn prune(&self, before: SystemTime, limit: u32) -> Result<u32, StoreError> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gitdoor_proto::BearerHash;
 
-use super::{Adopted, Opened, Registered, Rotated, Store, created, id, later, other_hash, push};
+use super::{ANY, Adopted, Opened, Registered, Rotated, Store, created, id, later, other_hash, push};
 use crate::run::tests::{binding, run};
 use crate::run::{GRACE, Run};
 
@@ -39,7 +39,7 @@ pub(super) async fn an_adopted_run_is_not_registered_again_and_goes_on<S: Store>
     assert_eq!(store.register(&run("r", later(3))).await.unwrap(), Registered::Exists(adopted));
     // Past the time that it was registered with.
     let now = later(3_100);
-    assert_eq!(store.open_push(&push("r", 1), 1, now).await.unwrap(), Opened::Open);
+    assert_eq!(store.open_push(&push("r", 1), 1, ANY, now).await.unwrap(), Opened::Open);
     assert!(matches!(store.rotate(&id("r"), other_hash(), now).await.unwrap(), Rotated::Rotated(_)));
     assert_eq!(store.prune(now, 9).await.unwrap(), 0);
 }

@@ -10,6 +10,9 @@ use crate::push::{Closing, Outcome, Push, PushId};
 use crate::run::{Binding, Run, StoredBearer, Terms};
 use crate::store::{Adopted, Closed, Opened, Registered, Rotated};
 
+/// The open pushes of a run at once, in the walks.
+pub(super) const MOST: u32 = 3;
+
 #[derive(Debug)]
 pub(super) struct Model {
     pub(super) now: SystemTime,
@@ -127,6 +130,9 @@ impl Model {
         if !self.is_live_with(name, generation) {
             return Some(Opened::Stale(self.runs.get(name).cloned().map(Box::new)));
         }
+        if self.pushes_in(&[Outcome::Open], Some(name)).len() >= MOST as usize {
+            return Some(Opened::TooMany);
+        }
         self.record(push).then_some(Opened::Open)
     }
 
@@ -174,10 +180,10 @@ impl Model {
         pushes
     }
 
-    /// The open pushes, of one run or of all, in the order of their ids.
-    pub(super) fn open_pushes(&self, name: Option<&str>) -> Vec<PushId> {
-        let is_open =
-            |push: &&Push| push.outcome == Outcome::Open && name.is_none_or(|name| push.run.as_str() == name);
-        self.pushes.values().filter(is_open).map(|push| push.id).collect()
+    /// The pushes of one run, or of all, that have one of these outcomes, in the order of their ids.
+    pub(super) fn pushes_in(&self, outcomes: &[Outcome], name: Option<&str>) -> Vec<PushId> {
+        let is_in =
+            |push: &&Push| outcomes.contains(&push.outcome) && name.is_none_or(|name| push.run.as_str() == name);
+        self.pushes.values().filter(is_in).map(|push| push.id).collect()
     }
 }

@@ -7,14 +7,15 @@ use std::time::{Duration, SystemTime};
 
 use gitdoor_proto::{BearerHash, RepositoryName, RunId};
 
-use super::rules::Model;
+use super::rules::{MOST, Model};
 use super::steps::{BRANCHES, Question, RUNS, Random, Step};
 use crate::clock;
+use crate::fleet::ControlId;
 use crate::push::{Closing, Command, Outcome, Push, PushId, PushedRef, TicketHash};
 use crate::run::tests::run;
 use crate::run::{Binding, Identity, Registration, Run, Terms};
 use crate::store::conformance::Open;
-use crate::store::{Adopted, Closed, Opened, Registered, Rotated, Store};
+use crate::store::{Adopted, Closed, Limit, Opened, Registered, Rotated, Store};
 
 /// Where a walk went wrong, and how.
 #[derive(Debug)]
@@ -159,7 +160,7 @@ impl<S: Store> Walk<'_, S> {
             Question::SeeDefaultBranch { run, branch } => Call::SeeDefaultBranch(id(run), BRANCHES[branch]),
             Question::Open { run, generation } => Call::Open(self.push(run), self.generation(run, generation)),
             Question::Refuse(run) => {
-                let mut push = Push { outcome: Outcome::Refused, ticket: None, ..self.push(run) };
+                let mut push = Push { outcome: Outcome::Refused, ticket: None, control: None, ..self.push(run) };
                 push.closed_at = Some(push.opened_at);
                 push.refs[0].refusal = Some("default branch".into());
                 Call::Refuse(push)
@@ -193,6 +194,7 @@ impl<S: Store> Walk<'_, S> {
             request_bytes: 0,
             opened_at: self.model.now,
             closed_at: None,
+            control: Some(control()),
         }
     }
 
@@ -307,9 +309,11 @@ impl<S: Store> Walk<'_, S> {
 
     async fn open(&mut self, push: &Push, generation: u64) -> Result<(), String> {
         let opened = self.model.open_push(push, generation);
-        same("open a push", &self.store.open_push(push, generation, self.model.now).await.ok(), &opened)?;
+        let limit = Limit { most: MOST, lapsed: &[] };
+        same("open a push", &self.store.open_push(push, generation, limit, self.model.now).await.ok(), &opened)?;
         self.seen.insert(match opened {
             Some(Opened::Open) => "open",
+            Some(Opened::TooMany) => "too many",
             Some(Opened::Stale(Some(_))) => "stale",
             Some(Opened::Stale(None)) => "nobody's push",
             None => "opened twice",
@@ -366,17 +370,24 @@ impl<S: Store> Walk<'_, S> {
             let mut pushes = model.pushes_of(name);
             pushes.truncate(page as usize);
             same("the pushes of a run", &store.pushes(&id, page).await.map_err(failed)?, &pushes)?;
-            let open = sorted(store.open_pushes(Some(&id)).await.map_err(failed)?);
-            same("the open pushes of a run", &open, &model.open_pushes(Some(name)))?;
+            let unreported = sorted(store.unreported(&id).await.map_err(failed)?);
+            let expected = model.pushes_in(&[Outcome::Open, Outcome::Unknown], Some(name));
+            same("the pushes of a run that were not reported", &unreported, &expected)?;
         }
         let first = usize::try_from(self.numbers.0 % 1000).unwrap();
         let count = model.pushes.len();
         for push in model.pushes.values().cycle().skip(first).take(count.min(page as usize)) {
             same("a push", &store.push(push.id).await.map_err(failed)?.as_ref(), &Some(push))?;
         }
-        let open = sorted(store.open_pushes(None).await.map_err(failed)?);
-        same("all open pushes", &open, &model.open_pushes(None))
+        let claimed = store.claim_pushes(control()).await.map_err(failed)?;
+        let open = sorted(claimed.into_iter().map(|claimed| claimed.push).collect());
+        same("all open pushes", &open, &model.pushes_in(&[Outcome::Open], None))
     }
+}
+
+/// The one that has all the pushes.
+fn control() -> ControlId {
+    ControlId::from_bytes([1; 16])
 }
 
 fn sorted(mut pushes: Vec<PushId>) -> Vec<PushId> {

@@ -12,10 +12,11 @@ use super::failure::{Cause, Failure};
 use super::pool::DEADLINE;
 use crate::store::StoreError;
 
-/// The migrations, in order; the schema's version is how many were applied.
-pub(super) const MIGRATIONS: &[&str] = &[
-    include_str!("../../../migrations/postgres/0001_runs_and_pushes.sql"),
-    include_str!("../../../migrations/postgres/0002_adopted_at.sql"),
+/// The migrations by number, in its order; the schema's version is the number of the last that was applied.
+pub(super) const MIGRATIONS: &[(i64, &str)] = &[
+    (1, include_str!("../../../migrations/postgres/0001_runs_and_pushes.sql")),
+    (2, include_str!("../../../migrations/postgres/0002_adopted_at.sql")),
+    (3, include_str!("../../../migrations/postgres/0003_control.sql")),
 ];
 /// Longest time for the migrations, the wait for another control's among it.
 const MIGRATION: Duration = Duration::from_mins(5);
@@ -101,7 +102,7 @@ pub enum OpenError {
         /// The version in the database.
         found: i64,
         /// The version of this program.
-        known: usize,
+        known: i64,
     },
 }
 
@@ -177,7 +178,7 @@ pub(super) async fn migrate(client: &mut Client) -> Result<(), OpenError> {
     timeout(MIGRATION, migrate_to(client, MIGRATIONS)).await.map_err(|_late| OpenError::MigrateLate)?
 }
 
-pub(super) async fn migrate_to(client: &mut Client, migrations: &[&str]) -> Result<(), OpenError> {
+pub(super) async fn migrate_to(client: &mut Client, migrations: &[(i64, &str)]) -> Result<(), OpenError> {
     let failed = |error: tokio_postgres::Error| OpenError::Migrate(error.into());
     let transaction = client.transaction().await.map_err(failed)?;
     transaction
@@ -194,9 +195,11 @@ pub(super) async fn migrate_to(client: &mut Client, migrations: &[&str]) -> Resu
     }
     let version = "SELECT coalesce(max(version), 0) FROM gitdoor_schema";
     let found: i64 = transaction.query_one(version, &[]).await.and_then(|row| row.try_get(0)).map_err(failed)?;
-    let newer = OpenError::Newer { found, known: migrations.len() };
-    let missing = usize::try_from(found).ok().and_then(|applied| migrations.get(applied..)).ok_or(newer)?;
-    for (version, migration) in (found + 1..).zip(missing) {
+    let known = migrations.last().map_or(0, |(number, _)| *number);
+    if found > known {
+        return Err(OpenError::Newer { found, known });
+    }
+    for (version, migration) in migrations.iter().filter(|(number, _)| *number > found) {
         let note = format!("{migration}; INSERT INTO gitdoor_schema VALUES ({version})");
         transaction.batch_execute(&note).await.map_err(failed)?;
     }

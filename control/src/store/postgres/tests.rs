@@ -11,12 +11,17 @@ use tokio::time::{sleep, timeout};
 use super::server::Server;
 use super::{Config, Failure, OpenError, Postgres, open};
 use crate::clock;
+use crate::clock::to_micros;
+use crate::fleet::ControlId;
 use crate::push::{Closing, Command, Outcome, Push, PushId, PushedRef};
 use crate::run::tests::{binding, run};
-use crate::store::{Closed, Opened, Registered, Store, StoreError};
+use crate::store::{Closed, Limit, Opened, Registered, Store, StoreError};
 
 /// Far longer than an operation may take: what takes so long hangs.
 const HANGS: Duration = Duration::from_mins(1);
+
+/// Any number of pushes.
+const ANY: Limit<'_> = Limit { most: u32::MAX, lapsed: &[] };
 
 fn start() -> SystemTime {
     clock::from_micros(1_800_000_000_000_000)
@@ -62,8 +67,7 @@ async fn three_controls_that_start_at_once_make_one_schema() {
     for store in &stores {
         assert_eq!(store.run(&run.id).await.unwrap(), Some(run.clone()));
     }
-    let versions = server.sql("postgres", "SELECT count(*), max(version) FROM gitdoor_schema");
-    assert_eq!(versions, format!("{0}|{0}", open::MIGRATIONS.len()));
+    assert_eq!(server.sql("postgres", "SELECT max(version) FROM gitdoor_schema"), "3");
 }
 
 #[tokio::test]
@@ -73,28 +77,33 @@ async fn a_newer_schema_is_refused() {
     server.sql("postgres", "INSERT INTO gitdoor_schema VALUES (99)");
     let error = refused(&server, "postgres").await;
     assert!(matches!(error, OpenError::Newer { found: 99, .. }), "{error}");
-    assert_eq!(error.to_string(), format!("its schema 99 is newer than this program's {}", open::MIGRATIONS.len()));
+    assert_eq!(error.to_string(), "its schema 99 is newer than this program's 3");
 }
 
 #[tokio::test]
-async fn the_runs_of_an_older_schema_are_kept() {
+async fn a_store_of_the_first_schema_is_brought_up_to_date_with_what_it_holds() {
     let server = Server::start();
     let pool = super::Pool::new(super::Target::new(&Config::new(&server.url("postgres"))).unwrap(), 1).unwrap();
     open::migrate_to(&mut pool.first().await.unwrap(), &open::MIGRATIONS[..1]).await.unwrap();
     server.sql(
         "postgres",
         "INSERT INTO runs (run_id, identity, budget, options, bearer_hash, bearer_generation, registered_at, \
-         expires_at) VALUES ('r', 'none', 1, '{}', decode(repeat('00', 32), 'hex'), 1, 2, 3)",
+         expires_at) VALUES ('r', 'write', 1, '{}', decode(repeat('00', 32), 'hex'), 1, 1, 2); \
+         INSERT INTO pushes (push_id, run_id, request_id, repository, outcome, request_bytes, opened_at) \
+         VALUES (decode(repeat('00', 16), 'hex'), 'r', 'q', 'acme/api', 'open', 0, 1)",
     );
-    drop(opened(&server).await);
-    let times = "SELECT registered_at, expires_at, adopted_at IS NULL FROM runs WHERE run_id = 'r'";
-    assert_eq!(server.sql("postgres", times), "2|3|t");
+    let store = opened(&server).await;
+    let push = store.push(PushId::from_bytes([0; 16])).await.unwrap().unwrap();
+    assert_eq!((push.outcome, push.control), (Outcome::Open, None));
+    let run = store.run(&push.run).await.unwrap().unwrap();
+    assert_eq!((run.adopted_at, to_micros(run.expires_at)), (None, 2));
+    assert_eq!(server.sql("postgres", "SELECT max(version) FROM gitdoor_schema"), "3");
 }
 
 #[tokio::test]
 async fn a_migration_that_is_cut_leaves_nothing_behind() {
     let mut server = Server::start();
-    let long = ["CREATE TABLE half (x bigint)", "CREATE TABLE whole (x bigint); SELECT pg_sleep(600)"];
+    let long = [(1, "CREATE TABLE half (x bigint)"), (2, "CREATE TABLE whole (x bigint); SELECT pg_sleep(600)")];
     let pool = super::Pool::new(super::Target::new(&Config::new(&server.url("postgres"))).unwrap(), 1).unwrap();
     let mut client = pool.first().await.unwrap();
     let migration = tokio::spawn(async move { open::migrate_to(&mut client, &long).await });
@@ -250,7 +259,7 @@ async fn a_server_that_is_gone_or_stands_still_is_an_error_and_not_a_wait() {
         let (run, id, push) = (run("r", start()), id("r"), push("r", 1));
         let writes = async {
             assert!(store.register(&run).await.is_err());
-            assert!(store.open_push(&push, 1, start()).await.is_err());
+            assert!(store.open_push(&push, 1, ANY, start()).await.is_err());
         };
         let reads = async { assert!(store.run(&id).await.is_err() && store.runs(None, 1).await.is_err()) };
         timeout(HANGS, async { tokio::join!(writes, reads) }).await.expect("an error, and not a wait");
@@ -318,6 +327,7 @@ fn push(run: &str, number: u64) -> Push {
         repository: binding(start()).repository,
         refs: vec![PushedRef { command, refusal: None }],
         ticket: None,
+        control: Some(ControlId::from_bytes([1; 16])),
         outcome: Outcome::Open,
         request_bytes: 0,
         opened_at: start(),
@@ -344,7 +354,7 @@ async fn live(store: &Postgres, name: &str, number: u64) -> Step {
     }
     let Ok(bound) = store.bind(&id, 1, &binding(start()), start()).await else { return Step::Registered };
     assert!(bound.unwrap().binding.is_some());
-    let Ok(opened) = store.open_push(&push, 1, start()).await else { return Step::Bound };
+    let Ok(opened) = store.open_push(&push, 1, ANY, start()).await else { return Step::Bound };
     assert_eq!(opened, Opened::Open);
     let done = Closing { outcome: Outcome::Done, upstream_refusals: Vec::new(), request_bytes: 1, at: start() };
     let Ok(closed) = store.close_push(push.id, &done).await else { return Step::Opened };
@@ -416,4 +426,45 @@ async fn no_answered_write_is_lost_when_the_server_is_killed_under_load() {
         let found = stored(&store, &name).await;
         assert!(found >= step, "{name}: told {step:?}, stored {found:?}");
     }
+}
+
+#[tokio::test]
+async fn the_pushes_of_a_dead_control_are_claimed_by_one_of_many_and_those_of_a_live_one_by_none() {
+    let server = Server::start();
+    let store = Arc::new(opened(&server).await);
+    let control = |number: u8| ControlId::from_bytes([number; 16]);
+    store.register(&run("r", start())).await.unwrap();
+    let of = |owner: ControlId, number| Push { control: Some(owner), ..push("r", number) };
+    for (owner, numbers) in [(1, 0..40), (2, 40..50)] {
+        store.beat(control(owner)).await.unwrap();
+        for number in numbers {
+            store.open_push(&of(control(owner), number), 1, ANY, start()).await.unwrap();
+        }
+    }
+    server.sql("postgres", "UPDATE controls SET seen_at = now() - interval '14 s'");
+    assert!(store.claim_pushes(control(3)).await.unwrap().is_empty());
+    let dead = "UPDATE controls SET seen_at = now() - interval '16 s' WHERE get_byte(control_id, 0) = 1";
+    server.sql("postgres", dead);
+    let claimants = [3, 4, 5].map(control);
+    join_all(claimants.iter().map(|claimant| store.beat(*claimant))).await;
+    let claims = join_all(claimants.iter().map(|claimant| store.claim_pushes(*claimant))).await;
+    let mut claimed: Vec<_> = claims.into_iter().flat_map(Result::unwrap).map(|claimed| claimed.push).collect();
+    claimed.sort_by_key(|push| *push.as_bytes());
+    assert_eq!(claimed, (0..40).map(|number| push("r", number).id).collect::<Vec<_>>());
+    // One that comes back finds what is still its own, and takes nothing back.
+    store.beat(control(1)).await.unwrap();
+    assert!(store.claim_pushes(control(1)).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_control_that_has_been_dead_for_long_is_forgotten() {
+    let server = Server::start();
+    let store = opened(&server).await;
+    for number in [1, 2, 1] {
+        store.beat(ControlId::from_bytes([number; 16])).await.unwrap();
+    }
+    let old = "UPDATE controls SET seen_at = now() - interval '25 h' WHERE get_byte(control_id, 0) = 1";
+    server.sql("postgres", old);
+    store.beat(ControlId::from_bytes([2; 16])).await.unwrap();
+    assert_eq!(server.sql("postgres", "SELECT get_byte(control_id, 0) FROM controls"), "2");
 }

@@ -10,10 +10,11 @@ use rusqlite::{Connection, OpenFlags};
 
 /// In the file's header: marks it as a store of this program ("gtdr").
 const APPLICATION_ID: i32 = 0x6774_6472;
-/// The migrations, in order; the schema's version is how many were applied.
-const MIGRATIONS: &[&str] = &[
-    include_str!("../../../migrations/sqlite/0001_runs_and_pushes.sql"),
-    include_str!("../../../migrations/sqlite/0002_adopted_at.sql"),
+/// The migrations by number, in its order; the schema's version is the number of the last that was applied.
+const MIGRATIONS: &[(i64, &str)] = &[
+    (1, include_str!("../../../migrations/sqlite/0001_runs_and_pushes.sql")),
+    (2, include_str!("../../../migrations/sqlite/0002_adopted_at.sql")),
+    (3, include_str!("../../../migrations/sqlite/0003_control.sql")),
 ];
 /// How long a statement waits for a lock that an inspecting process holds.
 const BUSY: Duration = Duration::from_secs(2);
@@ -95,7 +96,7 @@ pub enum OpenError {
         /// The version in the file.
         found: i64,
         /// The version of this program.
-        known: usize,
+        known: i64,
     },
     /// No thread to write with.
     #[error("the store's thread cannot be started")]
@@ -226,15 +227,16 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), OpenError> {
 /// Applies what is missing, all of it or nothing.
 fn migrate(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(broken(path))?;
-    let newer = OpenError::Newer { path: path.to_owned(), found, known: MIGRATIONS.len() };
-    let missing = usize::try_from(found).ok().and_then(|applied| MIGRATIONS.get(applied..)).ok_or(newer)?;
+    let known = MIGRATIONS.last().map_or(0, |(number, _)| *number);
+    if found > known {
+        return Err(OpenError::Newer { path: path.to_owned(), found, known });
+    }
+    let missing: String = MIGRATIONS.iter().filter(|(number, _)| *number > found).map(|(_, sql)| *sql).collect();
     if missing.is_empty() {
         return Ok(());
     }
     let script = format!(
-        "BEGIN IMMEDIATE; {} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {}; COMMIT",
-        missing.concat(),
-        MIGRATIONS.len()
+        "BEGIN IMMEDIATE; {missing} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {known}; COMMIT"
     );
     connection.execute_batch(&script).map_err(broken(path))
 }
@@ -314,23 +316,32 @@ mod tests {
         drop(open(&path).unwrap());
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
         let error = open(&path).err().unwrap();
-        let words = format!("its schema 99 is newer than this program's {}", MIGRATIONS.len());
-        assert!(error.to_string().ends_with(&words), "{error}");
+        assert!(error.to_string().ends_with("its schema 99 is newer than this program's 3"), "{error}");
     }
 
     #[test]
-    fn the_runs_of_an_older_schema_are_kept() {
+    fn a_store_of_the_first_schema_is_brought_up_to_date_with_what_it_holds() {
         let (_dir, path) = folder();
         let old = Connection::open(&path).unwrap();
-        let pragmas = format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1");
-        let run = "INSERT INTO runs (run_id, identity, budget, options, bearer_hash, bearer_generation, \
-                   registered_at, expires_at) VALUES ('r', 'none', 1, '{}', zeroblob(32), 1, 2, 3)";
-        old.execute_batch(&format!("{} {run}; {pragmas}", MIGRATIONS[0])).unwrap();
+        old.execute_batch(MIGRATIONS[0].1).unwrap();
+        old.execute_batch(
+            "INSERT INTO runs (run_id, identity, budget, options, bearer_hash, bearer_generation, registered_at, \
+             expires_at) VALUES ('r', 'write', 1, '{}', zeroblob(32), 1, 1, 2); \
+             INSERT INTO pushes (push_id, run_id, request_id, repository, outcome, request_bytes, opened_at) \
+             VALUES (zeroblob(16), 'r', 'q', 'acme/api', 'open', 0, 1)",
+        )
+        .unwrap();
+        old.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
+        old.pragma_update(None, "user_version", 1).unwrap();
         drop(old);
-        let files = open(&path).unwrap();
-        let times = "SELECT registered_at, expires_at, adopted_at FROM runs WHERE run_id = 'r'";
-        let times = files.reader.query_row(times, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
-        assert_eq!(times.unwrap(), (2, 3, None::<i64>));
+        for _ in 0..2 {
+            let files = open(&path).unwrap();
+            let of_none = "SELECT count(*) FROM pushes WHERE control IS NULL";
+            assert_eq!(files.reader.query_row(of_none, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+            let times = "SELECT registered_at, expires_at, adopted_at FROM runs WHERE run_id = 'r'";
+            let times = files.reader.query_row(times, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+            assert_eq!(times.unwrap(), (1, 2, None::<i64>));
+        }
     }
 
     #[test]
