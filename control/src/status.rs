@@ -120,3 +120,17 @@ pub fn name(answer: Result<(), &Status>) -> &'static str {
         Code::Unauthenticated => "unauthenticated",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tonic::Code;
+
+    #[test]
+    fn a_busy_store_exhausts_a_resource_and_one_that_is_gone_is_unavailable() {
+        let status = Status::from(Failure::Store(StoreError::Busy));
+        assert_eq!(status.code(), Code::ResourceExhausted);
+        assert!(status.message().contains("try again"), "{}", status.message());
+        assert_eq!(Status::from(Failure::Store(StoreError::Closed)).code(), Code::Unavailable);
+    }
+}

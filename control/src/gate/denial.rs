@@ -113,6 +113,15 @@ mod tests {
     use crate::forge::{Mismatch, Permission};
 
     #[test]
+    fn a_busy_store_is_said_to_be_busy_and_asked_again() {
+        let (busy, closed) = (store_denial(StoreError::Busy), store_denial(StoreError::Closed));
+        assert_ne!(busy.message, closed.message);
+        for denial in [busy, closed] {
+            assert_eq!((denial.reason, denial.retry_after), (Reason::StoreUnavailable, Some(Duration::from_secs(1))));
+        }
+    }
+
+    #[test]
     fn every_failure_of_the_forge_has_a_reason_and_a_time_where_waiting_helps() {
         let second = Duration::from_secs(1);
         let table = [
