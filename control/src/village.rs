@@ -107,7 +107,8 @@ impl Forge for Village {
             return Err(MintError::Unavailable(Duration::from_secs(3)));
         }
         if let Some((facts, read_at)) = state.facts_read.get(minted.id()) {
-            let age = now.duration_since(*read_at).unwrap();
+            // Who asked first may have been answered last.
+            let age = now.duration_since(*read_at).unwrap_or_default();
             if !fresh || age <= Duration::from_mins(1) {
                 return Ok(facts.clone());
             }
