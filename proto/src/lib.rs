@@ -3,11 +3,15 @@
 //! A word is parsed once, where it comes in, by a total parser; after that its type is the proof.
 
 pub mod bearer;
+#[cfg(feature = "connect")]
+pub mod endpoint;
 pub mod permit;
 pub mod reason;
 pub mod refname;
 pub mod repository;
 mod secret;
+#[cfg(feature = "tls")]
+pub mod tls;
 
 /// The generated messages, clients and servers of `gitdoor.v1`.
 #[expect(
