@@ -1,6 +1,8 @@
 //! The command line and the environment, read once. A value that does not parse exits 2; one that parses but
 //! cannot be used is an [`Unusable`], exits 64 and names its flag.
 
+mod tls;
+
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
@@ -10,10 +12,14 @@ use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 use clap::{Parser, ValueEnum};
+use gitdoor_proto::tls::TlsError;
 use tracing_subscriber::EnvFilter;
 
 use crate::github;
 use crate::store::{postgres, sqlite};
+use crate::trust::Side;
+
+pub use tls::{GateTls, RunsTls};
 
 /// Longest time for a connection to the forge.
 const FORGE_CONNECT: Duration = Duration::from_secs(5);
@@ -48,19 +54,28 @@ Exit status:
     max_term_width = 100
 )]
 pub struct Config {
-    /// Where Runs is served, for the bot and for operators: IP:PORT on loopback, or unix:PATH
+    /// Where Runs is served, for the bot and for operators: IP:PORT, or unix:PATH
     ///
-    /// Who reaches it can register runs and read their ledger. A Unix socket is made with mode 0600.
+    /// Without --runs-tls-cert, on loopback alone, and who reaches it can register runs and read their ledger. A Unix
+    /// socket is made with mode 0600.
     #[arg(long, env = "GITDOOR_RUNS_LISTEN", value_name = "ADDR|unix:PATH", help_heading = "Listeners")]
     pub runs_listen: Listen,
 
-    /// Where Gate is served, for data planes: IP:PORT on loopback, or unix:PATH
+    /// Where Gate is served, for data planes: IP:PORT, or unix:PATH. Without --gate-tls-cert, on loopback alone
     #[arg(long, env = "GITDOOR_GATE_LISTEN", value_name = "ADDR|unix:PATH", help_heading = "Listeners")]
     pub gate_listen: Listen,
 
     /// Where /livez, /readyz and /metrics are served: IP:PORT
     #[arg(long, env = "GITDOOR_ADMIN_LISTEN", value_name = "ADDR", help_heading = "Listeners")]
     pub admin_listen: SocketAddr,
+
+    /// TLS of Runs' listener.
+    #[command(flatten)]
+    pub runs_tls: RunsTls,
+
+    /// TLS of Gate's listener.
+    #[command(flatten)]
+    pub gate_tls: GateTls,
 
     /// Where runs and the ledger are kept: sqlite:PATH, or postgres://USER@HOST:PORT/DATABASE?OPTIONS
     ///
@@ -267,12 +282,39 @@ impl std::fmt::Debug for StoreUrl {
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
     /// Plain text would leave the machine.
-    #[error("{flag} {address}: plain text is served on loopback addresses and Unix sockets only")]
+    #[error(
+        "{flag} {address}: plain text is served on loopback addresses and Unix sockets only; elsewhere by TLS, \
+             with {tls}-cert, {tls}-key and {tls}-client-ca"
+    )]
     NotLoopback {
         /// The flag.
         flag: &'static str,
         /// Its value.
         address: SocketAddr,
+        /// How the flags of TLS begin.
+        tls: &'static str,
+    },
+    /// TLS with a file too few.
+    #[error("{missing} is missing: {given} needs it; certificate, key and client CA come together")]
+    TlsMissing {
+        /// The flag that is not there.
+        missing: &'static str,
+        /// One that is.
+        given: &'static str,
+    },
+    /// TLS on a Unix socket.
+    #[error("{flags}: a Unix socket is plain text; give the listener an address, or leave these out")]
+    TlsOnUnix {
+        /// The flags.
+        flags: String,
+    },
+    /// The files of a listener are no use.
+    #[error("--{side}-tls-cert, --{side}-tls-key, --{side}-tls-client-ca", side = side.as_str())]
+    Tls {
+        /// Which listener.
+        side: Side,
+        /// Why.
+        source: TlsError,
     },
     /// Another process listens there.
     #[error("{flag} {address}: occupied")]

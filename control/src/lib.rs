@@ -22,6 +22,7 @@ pub mod status;
 pub mod store;
 pub mod sweep;
 pub mod ticket;
+pub mod trust;
 #[cfg(test)]
 mod village;
 

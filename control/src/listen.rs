@@ -1,5 +1,8 @@
 //! Listeners: bound before anything is served, so that an occupied one is told in time.
 
+pub mod accept;
+pub mod tls;
+
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -8,6 +11,8 @@ use std::path::{Path, PathBuf};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 use crate::config::{Listen, Unusable};
+use crate::trust::Side;
+use tls::Identities;
 
 /// A listener that is bound.
 #[derive(Debug)]
@@ -18,12 +23,16 @@ pub enum Listener {
     Unix(UnixListener, SocketFile),
 }
 
-/// Binds a listener for plain text: on loopback or on a Unix socket.
-pub async fn bind(flag: &'static str, listen: &Listen) -> Result<Listener, Unusable> {
+/// Binds a side's listener: without TLS on loopback or on a Unix socket.
+pub async fn bind(side: Side, listen: &Listen, identities: Option<&Identities>) -> Result<Listener, Unusable> {
+    let (flag, tls) = match side {
+        Side::Runs => ("--runs-listen", "--runs-tls"),
+        Side::Gate => ("--gate-listen", "--gate-tls"),
+    };
     let unusable = |source| Unusable::unbound(flag, listen.clone(), source);
     match listen {
-        Listen::Tcp(address) if !address.ip().is_loopback() => {
-            Err(Unusable::NotLoopback { flag, address: *address })
+        Listen::Tcp(address) if identities.is_none() && !address.ip().is_loopback() => {
+            Err(Unusable::NotLoopback { flag, address: *address, tls })
         }
         Listen::Tcp(address) => TcpListener::bind(address).await.map(Listener::Tcp).map_err(unusable),
         Listen::Unix(path) => bind_unix(path).await.map_err(unusable),
@@ -91,10 +100,10 @@ mod tests {
         let path = dir.path().join("gate");
         let listen = Listen::Unix(path.clone());
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-        let bound = bind("--gate-listen", &listen).await.unwrap();
+        let bound = bind(Side::Gate, &listen, None).await.unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(bound.address().unwrap(), listen);
-        let error = bind("--gate-listen", &listen).await.unwrap_err();
+        let error = bind(Side::Gate, &listen, None).await.unwrap_err();
         assert_eq!(error.to_string(), format!("--gate-listen {listen}: occupied"));
         drop(bound);
         assert!(!path.exists());
@@ -106,17 +115,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         fs::write(&path, "x").unwrap();
-        let error = bind("--gate-listen", &Listen::Unix(path.clone())).await.unwrap_err();
+        let error = bind(Side::Gate, &Listen::Unix(path.clone()), None).await.unwrap_err();
         assert!(matches!(error, Unusable::Listen { flag: "--gate-listen", .. }));
         assert_eq!(fs::read(&path).unwrap(), b"x");
     }
 
     #[tokio::test]
     async fn plain_text_stays_on_loopback_and_an_occupied_port_is_told() {
-        let wide = bind("--runs-listen", &"0.0.0.0:0".parse().unwrap()).await.unwrap_err();
+        let wide = bind(Side::Runs, &"0.0.0.0:0".parse().unwrap(), None).await.unwrap_err();
         assert!(matches!(wide, Unusable::NotLoopback { flag: "--runs-listen", .. }));
-        let held = bind("--runs-listen", &"127.0.0.1:0".parse().unwrap()).await.unwrap();
-        let again = bind("--runs-listen", &held.address().unwrap()).await.unwrap_err();
+        let held = bind(Side::Runs, &"127.0.0.1:0".parse().unwrap(), None).await.unwrap();
+        let again = bind(Side::Runs, &held.address().unwrap(), None).await.unwrap_err();
         assert!(matches!(again, Unusable::Occupied { flag: "--runs-listen", .. }));
     }
 }

@@ -19,6 +19,10 @@ const STORE_FAILURES: &str = "gitdoor_control_store_failures_total";
 const PRUNED: &str = "gitdoor_control_pruned_rows_total";
 const MINTS: &str = "gitdoor_control_mints_total";
 const TOKEN_CACHE_HITS: &str = "gitdoor_control_token_cache_hits_total";
+const HANDSHAKES: &str = "gitdoor_control_tls_handshakes_refused_total";
+const CALLS_REFUSED: &str = "gitdoor_control_calls_refused_total";
+const CERTIFICATE_EXPIRY: &str = "gitdoor_control_certificate_expiry_timestamp_seconds";
+const CERTIFICATE_RELOADS: &str = "gitdoor_control_certificate_reloads_total";
 
 /// From a look-up in memory to a mint at a slow forge.
 pub(crate) const SECONDS: &[f64] =
@@ -39,6 +43,14 @@ pub fn describe() {
     describe_counter!(PRUNED, Unit::Count, "Rows removed because they are older than is kept");
     describe_counter!(MINTS, Unit::Count, "Installation tokens asked for, by scope and outcome");
     describe_counter!(TOKEN_CACHE_HITS, Unit::Count, "Installation tokens that were there already, by scope");
+    describe_counter!(HANDSHAKES, Unit::Count, "TLS handshakes that were refused, by listener and kind");
+    describe_counter!(CALLS_REFUSED, Unit::Count, "Calls refused by the certificate's role, by listener and role");
+    describe_gauge!(CERTIFICATE_EXPIRY, Unit::Seconds, "When a listener's certificate ends, since 1970");
+    describe_counter!(
+        CERTIFICATE_RELOADS,
+        Unit::Count,
+        "Changes of a listener's files, by whether they are in use"
+    );
 }
 
 /// A question was answered; `verdict` is `permitted` or the code of a reason.
@@ -111,4 +123,24 @@ pub(crate) fn mint(scope: &'static str, outcome: &'static str) {
 /// An installation token was there already.
 pub(crate) fn token_cache_hit(scope: &'static str) {
     counter!(TOKEN_CACHE_HITS, "scope" => scope).increment(1);
+}
+
+/// A TLS handshake was refused.
+pub(crate) fn handshake_refused(listener: &'static str, kind: &'static str) {
+    counter!(HANDSHAKES, "listener" => listener, "kind" => kind).increment(1);
+}
+
+/// A call was refused: the certificate has not the role.
+pub(crate) fn call_refused(listener: &'static str, role: &'static str) {
+    counter!(CALLS_REFUSED, "listener" => listener, "role" => role).increment(1);
+}
+
+/// A listener's certificate ends then, since 1970.
+pub(crate) fn certificate_expiry(listener: &'static str, ends: Duration) {
+    gauge!(CERTIFICATE_EXPIRY, "listener" => listener).set(ends.as_secs_f64());
+}
+
+/// A listener's files changed.
+pub(crate) fn certificate_reload(listener: &'static str, outcome: &'static str) {
+    counter!(CERTIFICATE_RELOADS, "listener" => listener, "outcome" => outcome).increment(1);
 }

@@ -10,17 +10,19 @@ use gitdoor_proto::v1::runs_server::RunsServer;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use tokio_stream::wrappers::UnixListenerStream;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::server::{Router, TcpIncoming};
+use tokio_util::task::AbortOnDropHandle;
+use tonic::transport::server::Router;
 use tonic::transport::{self, Server};
+use tower::layer::util::{Identity as Nothing, Stack};
 
 use crate::config::{Config, Listen, StoreUrl, Unusable};
 use crate::fleet::{self, ControlId};
 use crate::gate::Gate;
 use crate::github::GitHub;
 use crate::lease::Leases;
-use crate::listen::{self, Listener};
+use crate::listen::tls::{self, Identities};
+use crate::listen::{self, Listener, accept};
 use crate::push::NoRandomness;
 use crate::service::gate::GateService;
 use crate::service::runs::RunsService;
@@ -28,6 +30,8 @@ use crate::store::measured::Measured;
 use crate::store::postgres::Postgres;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Store, StoreError};
+use crate::trust::Side;
+use crate::trust::layer::ByRole;
 use crate::{admin, sweep};
 
 /// A connection that is silent for this long is asked whether its peer is still there.
@@ -106,11 +110,13 @@ async fn serve_store<S: Store>(
     ready: impl FnOnce(&Addresses),
 ) -> Result<(), Failure> {
     let store = Arc::new(Measured::new(store));
+    let runs_tls = identities(Side::Runs, config.runs_tls.files(&config.runs_listen)?)?;
+    let gate_tls = identities(Side::Gate, config.gate_tls.files(&config.gate_listen)?)?;
     let control = ControlId::generate().map_err(Failure::Identity)?;
     // Before it opens a push: others would take that for one of a control that has ended.
     store.beat(control).await.map_err(Failure::Store)?;
-    let runs_listener = listen::bind("--runs-listen", &config.runs_listen).await?;
-    let gate_listener = listen::bind("--gate-listen", &config.gate_listen).await?;
+    let runs_listener = listen::bind(Side::Runs, &config.runs_listen, runs_tls.as_ref()).await?;
+    let gate_listener = listen::bind(Side::Gate, &config.gate_listen, gate_tls.as_ref()).await?;
     let admin_listener = bind_admin(config.admin_listen).await?;
     let addresses = Addresses {
         runs: runs_listener.address().map_err(Failure::Address)?,
@@ -131,8 +137,8 @@ async fn serve_store<S: Store>(
     upkeep.spawn(sweep::prune(store, config.keep));
     let services = async {
         tokio::try_join!(
-            listened(server().add_service(runs), runs_listener, drain.clone()),
-            listened(server().add_service(questions), gate_listener, drain.clone()),
+            listened(server(Side::Runs).add_service(runs), Side::Runs, runs_listener, runs_tls, drain.clone()),
+            listened(server(Side::Gate).add_service(questions), Side::Gate, gate_listener, gate_tls, drain.clone()),
         )
     };
     ready(&addresses);
@@ -149,23 +155,27 @@ async fn bind_admin(address: SocketAddr) -> Result<TcpListener, Unusable> {
     bound.map_err(|source| Unusable::unbound("--admin-listen", Listen::Tcp(address), source))
 }
 
-fn server() -> Server {
-    Server::builder().http2_keepalive_interval(Some(KEEPALIVE)).http2_keepalive_timeout(Some(KEEPALIVE))
+fn identities(side: Side, files: Option<tls::Files>) -> Result<Option<Identities>, Unusable> {
+    files.map(|files| tls::open(side, files)).transpose().map_err(|source| Unusable::Tls { side, source })
 }
 
-async fn listened(router: Router, listener: Listener, drain: CancellationToken) -> Result<(), transport::Error> {
-    let drained = drain.cancelled_owned();
-    match listener {
-        Listener::Tcp(listener) => {
-            let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-            router.serve_with_incoming_shutdown(incoming, drained).await
-        }
-        Listener::Unix(listener, file) => {
-            let served = router.serve_with_incoming_shutdown(UnixListenerStream::new(listener), drained).await;
-            drop(file);
-            served
-        }
-    }
+/// A server whose calls are judged by the table of roles.
+fn server(side: Side) -> Server<Stack<ByRole, Nothing>> {
+    let server =
+        Server::builder().http2_keepalive_interval(Some(KEEPALIVE)).http2_keepalive_timeout(Some(KEEPALIVE));
+    server.layer(ByRole(side))
+}
+
+async fn listened(
+    router: Router<Stack<ByRole, Nothing>>,
+    side: Side,
+    listener: Listener,
+    tls: Option<Identities>,
+    drain: CancellationToken,
+) -> Result<(), transport::Error> {
+    let _kept = tls.clone().map(|tls| AbortOnDropHandle::new(tokio::spawn(tls::keep(side, tls))));
+    let incoming = accept::accept(side, listener, tls);
+    router.serve_with_incoming_shutdown(incoming, drain.cancelled_owned()).await
 }
 
 /// Serves; once it drains, calls in work have a time to end.

@@ -101,16 +101,27 @@ pub fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
 }
 
 /// The side that connects: whom it trusts, and who it is.
-pub fn client(ca: &Path, cert: &Path, key: &Path) -> Result<ClientConfig, TlsError> {
+#[derive(Debug)]
+pub struct Client {
+    /// For handshakes.
+    pub config: Arc<ClientConfig>,
+    /// When its certificate ends, since 1970.
+    pub ends: Duration,
+}
+
+/// Reads a [`Client`].
+pub fn client(ca: &Path, cert: &Path, key: &Path) -> Result<Client, TlsError> {
+    let chain = certificates(cert)?;
+    let ends = chain.first().map(ends).transpose()?.ok_or(TlsError::Times)?;
     let mut config = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(TlsError::Pair)?
         .with_root_certificates(authorities(ca)?)
-        .with_client_auth_cert(certificates(cert)?, private_key(key)?)
+        .with_client_auth_cert(chain, private_key(key)?)
         .map_err(TlsError::Pair)?;
     config.alpn_protocols = vec![ALPN.to_vec()];
     config.resumption = Resumption::disabled();
-    Ok(config)
+    Ok(Client { config: Arc::new(config), ends })
 }
 
 /// When a certificate ends, since 1970.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
@@ -14,7 +13,7 @@ use tonic::transport::{self, Channel, Uri};
 use tower::service_fn;
 
 use super::{Address, Endpoint, Place, bare, is_loopback};
-use crate::tls::{self, Look, Reloaded, TlsError};
+use crate::tls::{self, Reloaded, TlsError};
 
 /// Time to connect, with the handshakes.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -86,7 +85,7 @@ pub enum ConnectError {
 /// Opens channels to controls. A clone shares the certificates.
 #[derive(Debug, Clone)]
 pub struct Connector {
-    identity: Option<Arc<Reloaded<ClientConfig>>>,
+    identity: Option<Arc<Reloaded<tls::Client>>>,
 }
 
 impl Connector {
@@ -108,12 +107,10 @@ impl Connector {
         Ok(Self { identity: Some(identity) })
     }
 
-    /// Reads the certificates again when their files change, for ever; new connections use them. Tells what is new.
-    pub async fn keep(self, told: impl Fn(&Look)) {
-        match self.identity {
-            Some(identity) => identity.keep(told).await,
-            None => std::future::pending().await,
-        }
+    /// The certificates towards control, for who keeps them up; none where no TLS is spoken.
+    #[must_use]
+    pub fn identity(&self) -> Option<&Arc<Reloaded<tls::Client>>> {
+        self.identity.as_ref()
     }
 
     /// Opens a channel. When it is lost it connects again by itself, to the same place, with the certificates of then.
@@ -143,7 +140,8 @@ impl Connector {
             (Place::Tcp(socket), Some(server)) => {
                 let identity = self.identity.clone().ok_or(ConnectError::NoIdentity)?;
                 let connect = move |_: Uri| {
-                    let (tls, server) = (TlsConnector::from(identity.current()), server.clone());
+                    let (tls, server) =
+                        (TlsConnector::from(Arc::clone(&identity.current().config)), server.clone());
                     async move { tls.connect(server, tcp(socket).await?).await.map(TokioIo::new) }
                 };
                 Ok(channel.connect_with_connector(service_fn(connect)).await?)

@@ -1,0 +1,95 @@
+//! The table of roles in front of the services: no call reaches one that its caller may not make.
+
+use std::future::{Ready, ready};
+use std::task::{Context, Poll};
+
+use futures_util::future::Either;
+use http::{Request, Response};
+use tonic::Status;
+use tower::{Layer, Service};
+
+use super::{Roles, Side, judge};
+use crate::metrics;
+
+/// Who is at the other end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    /// Whoever reaches a listener without TLS: loopback, or a Unix socket.
+    Local,
+    /// Who showed a certificate, which was verified, with these roles.
+    Certified(Roles),
+}
+
+/// Puts the table in front of a listener's services.
+#[derive(Debug, Clone, Copy)]
+pub struct ByRole(pub Side);
+
+impl<S> Layer<S> for ByRole {
+    type Service = Judged<S>;
+
+    fn layer(&self, inner: S) -> Judged<S> {
+        Judged { inner, side: self.0 }
+    }
+}
+
+/// Services behind the table.
+#[derive(Debug, Clone)]
+pub struct Judged<S> {
+    inner: S,
+    side: Side,
+}
+
+impl<S, B, R> Service<Request<B>> for Judged<S>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    R: Default,
+{
+    type Response = Response<R>;
+    type Error = S::Error;
+    type Future = Either<Ready<Result<Response<R>, S::Error>>, S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        match admitted(self.side, &request) {
+            Ok(()) => Either::Right(self.inner.call(request)),
+            Err(status) => Either::Left(ready(Ok(status.into_http()))),
+        }
+    }
+}
+
+fn admitted<B>(side: Side, request: &Request<B>) -> Result<(), Box<Status>> {
+    let has = match request.extensions().get::<Peer>() {
+        Some(Peer::Local) => return Ok(()),
+        Some(Peer::Certified(roles)) => *roles,
+        // A connection that nobody vouched for.
+        None => Roles::default(),
+    };
+    let path = request.uri().path();
+    judge(side, path, has).map_err(|denied| {
+        metrics::call_refused(side.as_str(), has.as_str());
+        tracing::warn!(listener = side.as_str(), role = has.as_str(), call = ?path, %denied, "call refused");
+        Box::new(Status::permission_denied(denied.to_string()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_of_an_unknown_connection_is_refused() {
+        let request = Request::get("/gitdoor.v1.Runs/GetRun").body(()).unwrap();
+        let status = admitted(Side::Runs, &request).unwrap_err();
+        assert_eq!(status.code(), tonic::Code::PermissionDenied);
+    }
+
+    #[test]
+    fn who_reaches_a_listener_without_tls_may_make_every_call() {
+        let mut request = Request::get("/gitdoor.v1.Runs/RegisterRun").body(()).unwrap();
+        request.extensions_mut().insert(Peer::Local);
+        assert!(admitted(Side::Runs, &request).is_ok());
+    }
+}
