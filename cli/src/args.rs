@@ -2,13 +2,18 @@
 //!
 //! What does not parse here is a usage error (exit code 2); whether a control can be used is for the client.
 
+mod certs;
+mod control;
+
 use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 use clap::{Parser, Subcommand, ValueEnum};
+use gitdoor_proto::endpoint::Endpoint;
 use gitdoor_proto::{Pattern, RepositoryName, RunId};
 
-use crate::client::Endpoint;
+pub(crate) use certs::{CertsArgs, Name};
+pub(crate) use control::ControlTls;
 
 /// Shortest and longest budget that control gives, in seconds.
 const BUDGET_SECONDS: std::ops::RangeInclusive<u64> = 1..=24 * 60 * 60;
@@ -44,7 +49,7 @@ Exit status:
    0  done
    1  refused, or failed; the reason is on standard error, with what to do
    2  usage: an unknown flag, or a value that does not parse
-  64  configuration that parses but cannot be used, such as a --control that is not this machine
+  64  configuration that parses but cannot be used, such as plain http:// to another machine
 
 Environment:
   Each flag is also a variable, in capitals and with underscores: GITDOOR_CONTROL for --control, GITDOOR_BUDGET \
@@ -99,6 +104,9 @@ pub(crate) enum Command {
     /// Register, adopt, rotate, revoke and show runs
     #[command(after_long_help = RUN_AFTER)]
     Run(Box<RunArgs>),
+    /// Make a small CA and the certificates of a first deployment
+    #[command(after_long_help = certs::AFTER)]
+    Certs(CertsArgs),
     /// Print a completion script for a shell
     ///
     /// For bash: `gitdoor completion bash > /etc/bash_completion.d/gitdoor`
@@ -122,13 +130,17 @@ pub(crate) enum Shell {
 /// What all commands about runs have in common.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
-    /// Where control's Runs listener is: http://HOST:PORT or unix:PATH
+    /// Where control's Runs listener is: unix:PATH, http://HOST:PORT or https://HOST:PORT
     ///
     /// May be repeated: the next one is asked when one cannot be reached, or says that it is unavailable. Plain
-    /// http:// is for this machine's loopback addresses alone.
+    /// http:// is for this machine's loopback addresses alone; https:// needs the three --control-tls flags.
     #[arg(long, global = true, value_name = "URL|unix:PATH", env = "GITDOOR_CONTROL", hide_env_values = true)]
-    #[arg(value_parser = Endpoint::parse, value_delimiter = ',', default_value = "unix:/run/gitdoor/runs.sock")]
+    #[arg(value_delimiter = ',', default_value = "unix:/run/gitdoor/runs.sock")]
     pub(crate) control: Vec<Endpoint>,
+
+    /// Certificates towards control.
+    #[command(flatten)]
+    pub(crate) tls: ControlTls,
 
     /// How long to wait for an answer; revoke waits 5 seconds more, for pushes to end
     #[arg(long, global = true, value_name = "TIME", env = "GITDOOR_TIMEOUT", hide_env_values = true)]
@@ -295,7 +307,7 @@ mod tests {
     fn parse(line: &str) -> Result<Box<RunArgs>, clap::Error> {
         match Args::try_parse_from(line.split_ascii_whitespace())?.command {
             Command::Run(args) => Ok(args),
-            Command::Completion { .. } => panic!("not a command about runs: {line}"),
+            Command::Certs(_) | Command::Completion { .. } => panic!("not a command about runs: {line}"),
         }
     }
 

@@ -1,20 +1,26 @@
 //! Why a command did not do what it should: the words for standard error, what to do, and the exit code.
 
+use std::error::Error as _;
 use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use gitdoor_proto::endpoint::Unusable;
 use tonic::{Code, Status};
 
 use crate::answer::Incomplete;
-use crate::client::Unusable;
+use crate::certs::CertsError;
+use crate::client::root_cause;
 
 /// Why a command did not do what it should.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// A `--control` cannot be used.
-    #[error("--control: {0}")]
+    #[error("{flag}: {0}", flag = .0.flag())]
     Control(#[from] Unusable),
+    /// Certificates could not be made.
+    #[error(transparent)]
+    Certs(#[from] CertsError),
     /// A repository was given to a run that cannot push.
     #[error("--repository: only a run with --identity write is bound to a repository")]
     RepositoryWithoutWrite,
@@ -62,8 +68,12 @@ impl fmt::Display for Attempts<'_> {
     }
 }
 
-/// What control said; a status without words is named by its code.
+/// What control said; a status without words is named by its code. One with a cause is of this side: the connection broke,
+/// as it does on the first call where control does not take the certificate.
 fn said(status: &Status) -> String {
+    if let Some(cause) = status.source() {
+        return root_cause(cause);
+    }
     match status.message() {
         "" => format!("control answered: {}", status.code().description()),
         message => message.to_owned(),
@@ -76,6 +86,7 @@ impl Failure {
         match self {
             Self::Control(_) => 64,
             Self::RepositoryWithoutWrite => 2,
+            Self::Certs(error) => error.exit_code(),
             Self::Unreachable(_)
             | Self::Refused(_)
             | Self::Silent { .. }
@@ -88,7 +99,11 @@ impl Failure {
     /// What to do about it, where that is known.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         match self {
+            Self::Control(Unusable::Missing(_) | Unusable::Tls(_)) => {
+                Some("`gitdoor certs` makes certificates; with unix:PATH none is needed")
+            }
             Self::Control(_) => Some("give --control the address of control's --runs-listen"),
+            Self::Certs(error) => error.advice(),
             Self::RepositoryWithoutWrite => Some("leave --repository out, or register with --identity write"),
             Self::Unreachable(_) => {
                 Some("is gitdoor-control running, and is --control the address of its --runs-listen?")
@@ -108,13 +123,15 @@ fn advice_for(code: Code) -> Option<&'static str> {
         }
         Code::NotFound => Some("`gitdoor run list` shows the runs that there are"),
         Code::Unavailable => Some("ask again in a moment"),
+        Code::PermissionDenied => {
+            Some("ask with a certificate of that role: --control-tls-cert, --control-tls-key")
+        }
         Code::Unimplemented => Some("is --control the address of --runs-listen, and not of --gate-listen?"),
         Code::Ok
         | Code::Cancelled
         | Code::Unknown
         | Code::InvalidArgument
         | Code::DeadlineExceeded
-        | Code::PermissionDenied
         | Code::ResourceExhausted
         | Code::FailedPrecondition
         | Code::Aborted

@@ -1,10 +1,12 @@
-//! `gitdoor`, the operator's command line: registers, rotates, revokes and shows runs over control's `Runs` service.
+//! `gitdoor`, the operator's command line: registers, rotates, revokes and shows runs over control's `Runs` service,
+//! and makes the certificates of a first deployment.
 //!
 //! What a command answers goes to standard output, everything else to standard error. A bearer is written once,
 //! to standard output, by the command that made it.
 
 mod answer;
 mod args;
+mod certs;
 mod client;
 mod failure;
 mod output;
@@ -34,6 +36,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn perform(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::perform(*args),
+        Command::Certs(args) => output::write(certs::perform(&args)?.as_bytes()),
         Command::Completion { shell } => output::write(&completion(shell)),
     }
 }

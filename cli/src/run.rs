@@ -19,8 +19,8 @@ const PAGE: u32 = 1000;
 
 /// Performs one command.
 pub(crate) fn perform(args: RunArgs) -> Result<(), Failure> {
-    let RunArgs { control, timeout, json, command } = args;
-    let client = Client::new(control, timeout)?;
+    let RunArgs { control, tls, timeout, json, command } = args;
+    let client = Client::new(control, &tls.files(), timeout)?;
     let output = if json { Output::Json } else { Output::Text };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Runtime)?;
     runtime.block_on(async {

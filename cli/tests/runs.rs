@@ -331,7 +331,7 @@ fn revoke_waits_for_leases_beyond_its_timeout() {
 fn a_control_that_cannot_be_used_is_named_before_anything_is_asked() {
     for (control, words) in [
         ("http://192.0.2.1:7000", "plain http:// is for this machine alone"),
-        ("https://127.0.0.1:7000", "https:// cannot be used"),
+        ("https://127.0.0.1:7000", "https:// needs it"),
         ("http://user:hush@127.0.0.1:7000", "a user name or a password"),
     ] {
         let output = gitdoor(&["run", "list", "--control", control]);

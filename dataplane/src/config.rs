@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args as ClapArgs, Parser, ValueEnum};
+use gitdoor_proto::endpoint::{self, Connector, Endpoint, TlsFiles};
+use gitdoor_proto::tls::{Reloaded, TlsError};
 use http::Uri;
 use http::uri::{Authority, Scheme};
-use rustls::ServerConfig;
 use tracing_subscriber::EnvFilter;
 
-use crate::gate::Control;
 use crate::host::PublicHost;
 use crate::proxy::Limits;
 use crate::tls;
@@ -66,7 +66,8 @@ pub struct Args {
     )]
     public_host: Vec<PublicHost>,
 
-    /// Where control serves its Gate; may be given several times, the next is tried when one is lost.
+    /// Where control serves its Gate: unix:PATH, http://HOST:PORT on loopback, or https://HOST:PORT; may be given several
+    /// times, the next is tried when one is lost.
     #[arg(
         long,
         env = "GITDOOR_CONTROL",
@@ -74,7 +75,19 @@ pub struct Args {
         value_delimiter = ',',
         default_value = "unix:/run/gitdoor/gate.sock"
     )]
-    control: Vec<String>,
+    control: Vec<Endpoint>,
+
+    /// Authorities of control's certificate, PEM; an https:// control needs it, and it is for HOST.
+    #[arg(long, env = "GITDOOR_CONTROL_TLS_CA", value_name = "FILE")]
+    control_tls_ca: Option<PathBuf>,
+
+    /// Certificate chain of this data plane towards control, PEM; it names gitdoor:dataplane.
+    #[arg(long, env = "GITDOOR_CONTROL_TLS_CERT", value_name = "FILE")]
+    control_tls_cert: Option<PathBuf>,
+
+    /// Its private key, PEM. Certificates and keys are read again when their files change.
+    #[arg(long, env = "GITDOOR_CONTROL_TLS_KEY", value_name = "FILE")]
+    control_tls_key: Option<PathBuf>,
 
     /// The forge.
     #[arg(long, env = "GITDOOR_GITHUB_URL", value_name = "URL", default_value = "https://github.com")]
@@ -203,8 +216,14 @@ pub enum Unusable {
         /// The flags.
         flag: &'static str,
         /// Why.
-        why: tls::TlsError,
+        why: TlsError,
     },
+    /// The forge's certificate could not be checked.
+    #[error("--github-ca: {0}")]
+    Forge(tls::Untrusting),
+    /// A control cannot be used.
+    #[error("{flag}: {0}", flag = .0.flag())]
+    Control(#[from] endpoint::Unusable),
     /// The flag's address cannot be bound.
     #[error("{flag}: cannot listen on {address}: {why}")]
     Address {
@@ -222,7 +241,7 @@ pub struct Config {
     /// Public listener.
     pub listen: Listen,
     /// Its TLS; none: plain.
-    pub tls: Option<Arc<ServerConfig>>,
+    pub tls: Option<Arc<Reloaded<tls::Identity>>>,
     /// Whether HTTP/2 is offered.
     pub http2: bool,
     /// Admin listener.
@@ -230,7 +249,9 @@ pub struct Config {
     /// Names of this host.
     pub hosts: Vec<PublicHost>,
     /// Where control is.
-    pub controls: Vec<Control>,
+    pub controls: Vec<Endpoint>,
+    /// How it is reached.
+    pub connector: Connector,
     /// Time for control to answer.
     pub gate_timeout: Duration,
     /// Time for a client's head.
@@ -248,14 +269,16 @@ pub struct Config {
 impl Args {
     /// Checks what can be checked without binding a port.
     pub fn check(self) -> Result<Config, Unusable> {
-        let server = match (&self.tls_cert, &self.tls_key) {
+        let server = match (self.tls_cert, self.tls_key) {
             (Some(cert), Some(key)) => {
                 let tls = tls::server(cert, key, self.http2);
                 Some(tls.map_err(|why| Unusable::Tls { flag: "--tls-cert, --tls-key", why })?)
             }
             _ => None,
         };
-        let client = tls::client(self.github_ca.as_deref());
+        let client = tls::client(self.github_ca.as_deref()).map_err(Unusable::Forge)?;
+        let files = TlsFiles { ca: self.control_tls_ca, cert: self.control_tls_cert, key: self.control_tls_key };
+        let connector = Connector::new(&self.control, &files)?;
         let (scheme, authority) = origin("--github-url", &self.github_url)?;
         let api = api("--github-api-url", &self.github_api_url)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -265,7 +288,8 @@ impl Args {
             http2: self.http2,
             admin: self.admin_listen,
             hosts: self.public_host,
-            controls: self.control.iter().map(|text| control(text)).collect::<Result<_, _>>()?,
+            controls: self.control,
+            connector,
             gate_timeout: self.gate_timeout,
             head_timeout: self.head_timeout,
             upstream: upstream::Config {
@@ -273,7 +297,7 @@ impl Args {
                 authority,
                 api,
                 storage: storage::Config { redirects: self.storage_redirects, hosts: self.storage_hosts }.into(),
-                tls: client.map_err(|why| Unusable::Tls { flag: "--github-ca", why })?,
+                tls: client,
                 connect_timeout: self.connect_timeout,
                 head_timeout: self.upstream_head_timeout,
                 idle_timeout: self.idle_timeout,
@@ -318,24 +342,6 @@ fn site(flag: &'static str, url: &Uri) -> Result<(Scheme, Authority), Unusable> 
     Ok((scheme.clone(), authority.clone()))
 }
 
-/// Where a control is: a Unix socket, or plain HTTP/2 on loopback.
-fn control(text: &str) -> Result<Control, Unusable> {
-    let unusable = |why| Unusable::Flag { flag: "--control", why };
-    if let Some(path) = text.strip_prefix("unix:") {
-        return if path.is_empty() {
-            Err(unusable("a socket is unix:PATH"))
-        } else {
-            Ok(Control::Unix(path.into()))
-        };
-    }
-    let url: Uri = text.parse().map_err(|_not_a_url| unusable("a control is http://HOST:PORT or unix:PATH"))?;
-    let (scheme, _) = origin("--control", &url)?;
-    if scheme == Scheme::HTTPS {
-        return Err(unusable("TLS to control is not there yet: use unix:PATH, or http:// on loopback"));
-    }
-    Ok(Control::Tcp(url))
-}
-
 fn is_loopback(host: &str) -> bool {
     let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
@@ -369,6 +375,7 @@ mod tests {
             (&["--tls-cert", "/nonexistent", "--tls-key", "/nonexistent"], "--tls-cert"),
             (&["--control", "http://10.0.0.1:1"], "--control"),
             (&["--control", "unix:"], "--control"),
+            (&["--control", "https://control:7002"], "--control-tls-ca"),
             (&["--tls-cert", "x"], "--tls-key"),
             (&["--listen", "nowhere"], "--listen"),
             (&["--idle-timeout", "soon"], "--idle-timeout"),

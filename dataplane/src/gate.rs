@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gitdoor_proto::endpoint::{Connector, Endpoint};
 use gitdoor_proto::permit::Incomplete;
 use gitdoor_proto::reason::Unspecified;
 use gitdoor_proto::v1::session_request::Question;
@@ -20,7 +21,6 @@ use gitdoor_proto::{Bearer, Denial, Permit, Token, v1};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
-pub use session::Control;
 pub use streams::{Cut, Guard, Streams, Watch};
 
 use crate::refusal::Refusal;
@@ -80,10 +80,10 @@ pub struct Gate {
 impl Gate {
     /// Starts the session's driver on this runtime. It ends with the handle.
     #[must_use]
-    pub fn start(controls: Vec<Control>, deadline: Duration) -> Self {
+    pub fn start(controls: Vec<Endpoint>, connector: Connector, deadline: Duration) -> Self {
         let (publish, current) = watch::channel(None);
         let streams = Arc::new(Streams::default());
-        tokio::spawn(session::drive(controls, publish, Arc::clone(&streams)));
+        tokio::spawn(session::drive(controls, connector, publish, Arc::clone(&streams)));
         Self { current, deadline, streams }
     }
 

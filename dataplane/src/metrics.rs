@@ -23,6 +23,8 @@ const GATE: &str = "gitdoor_dataplane_gate_seconds";
 const RATE_LIMIT: &str = "gitdoor_dataplane_forge_rate_limit";
 const RATE_REMAINING: &str = "gitdoor_dataplane_forge_rate_limit_remaining";
 const FIRST_BYTE: &str = "gitdoor_dataplane_upstream_first_byte_seconds";
+const CERTIFICATE_EXPIRY: &str = "gitdoor_dataplane_certificate_expiry_timestamp_seconds";
+const CERTIFICATE_RELOADS: &str = "gitdoor_dataplane_certificate_reloads_total";
 
 /// 1 KiB to 4 GiB: a platform's ceiling for request bodies lies somewhere in it.
 const SIZES: &[f64] = &[
@@ -78,11 +80,23 @@ fn describe() {
         Unit::Seconds,
         "Time from a request's head to the head of the upstream's answer"
     );
+    describe_gauge!(CERTIFICATE_EXPIRY, Unit::Seconds, "When a certificate ends, since 1970");
+    describe_counter!(CERTIFICATE_RELOADS, "Changes of a certificate's files, by whether they are in use");
 }
 
 /// Adds to the requests under way.
 pub fn streams(change: f64) {
     gauge!(STREAMS).increment(change);
+}
+
+/// A certificate ends then, since 1970.
+pub(crate) fn certificate_expiry(certificate: &'static str, ends: Duration) {
+    gauge!(CERTIFICATE_EXPIRY, "certificate" => certificate).set(ends.as_secs_f64());
+}
+
+/// A certificate's files changed.
+pub(crate) fn certificate_reload(certificate: &'static str, outcome: &'static str) {
+    counter!(CERTIFICATE_RELOADS, "certificate" => certificate, "outcome" => outcome).increment(1);
 }
 
 /// A finished request's facts.

@@ -19,8 +19,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::admin;
 use crate::config::{Config, Unusable};
+use crate::{admin, tls};
 pub(crate) use socket::Listener;
 use socket::Sockets;
 
@@ -89,6 +89,10 @@ impl Bound {
             for socket in admin {
                 tokio::spawn(admin::serve(socket.listener()?, Arc::clone(&readiness), metrics.clone()));
             }
+            if let Some(public) = config.tls.clone() {
+                tokio::spawn(tls::keep_public(public));
+            }
+            tokio::spawn(tls::keep_control(config.connector.clone()));
             // Signals are heard before anybody is told that this process serves.
             let ends = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
             std::io::stdout().write_all(ready.as_bytes())?;

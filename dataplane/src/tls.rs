@@ -1,77 +1,68 @@
-//! TLS settings of both sides, from files.
+//! TLS settings of both sides, from files, and the watch over those that may change.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use rustls::crypto::aws_lc_rs;
+use gitdoor_proto::endpoint::Connector;
+use gitdoor_proto::tls::{self, Look, Reloaded, TlsError};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
-use rustls_pki_types::pem::PemObject as _;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Why a file is no use for TLS.
+use crate::metrics;
+
+/// Why nothing can be trusted.
 #[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    /// A file that cannot be read, or holds no PEM of the kind.
-    #[error("cannot read a {what} from {path}: {why}")]
-    File {
-        /// The kind of thing.
-        what: &'static str,
-        /// The file.
-        path: String,
-        /// What the reader says.
-        why: rustls_pki_types::pem::Error,
-    },
-    /// A file without a certificate.
-    #[error("{0} holds no certificate")]
-    Empty(String),
-    /// A key that is not the certificate's, or of an unknown kind.
-    #[error("the certificate and the key do not go together: {0}")]
-    Pair(#[source] rustls::Error),
-    /// A root that cannot be used.
-    #[error("a certificate in {path} is no root: {why}")]
-    Root {
-        /// The file.
-        path: String,
-        /// What the verifier says.
-        why: rustls::Error,
-    },
+pub enum Untrusting {
+    /// A file is no use.
+    #[error(transparent)]
+    File(#[from] TlsError),
     /// The system has no roots and none were named.
     #[error("the system has no trusted roots; name a file of them")]
     NoRoots,
 }
 
-/// Settings of the public listener.
-pub fn server(cert: &Path, key: &Path, http2: bool) -> Result<Arc<ServerConfig>, TlsError> {
-    let chain = certificates(cert)?;
-    let key = PrivateKeyDer::from_pem_file(key).map_err(|why| file("private key", key, why))?;
-    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+/// The public listener by TLS.
+#[derive(Debug)]
+pub struct Identity {
+    /// For handshakes.
+    pub config: Arc<ServerConfig>,
+    /// When its certificate ends, since 1970.
+    ends: Duration,
+}
+
+/// Settings of the public listener, read again when the files change.
+pub fn server(cert: PathBuf, key: PathBuf, http2: bool) -> Result<Arc<Reloaded<Identity>>, TlsError> {
+    Reloaded::open(vec![cert.clone(), key.clone()], move || identity(&cert, &key, http2))
+}
+
+fn identity(cert: &Path, key: &Path, http2: bool) -> Result<Identity, TlsError> {
+    let chain = tls::certificates(cert)?;
+    let ends = chain.first().map(tls::ends).transpose()?.ok_or(TlsError::Times)?;
+    let mut config = ServerConfig::builder_with_provider(tls::provider())
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Pair)?
         .with_no_client_auth()
-        .with_single_cert(chain, key)
+        .with_single_cert(chain, tls::private_key(key)?)
         .map_err(TlsError::Pair)?;
     config.alpn_protocols =
         if http2 { vec![b"h2".to_vec(), b"http/1.1".to_vec()] } else { vec![b"http/1.1".to_vec()] };
-    Ok(Arc::new(config))
+    Ok(Identity { config: Arc::new(config), ends })
 }
 
 /// Settings towards the forge: the roots in a file, or the system's.
-pub fn client(ca: Option<&Path>) -> Result<Arc<ClientConfig>, TlsError> {
-    let mut roots = RootCertStore::empty();
-    match ca {
-        Some(path) => {
-            for certificate in certificates(path)? {
-                roots.add(certificate).map_err(|why| TlsError::Root { path: path.display().to_string(), why })?;
-            }
-        }
+pub fn client(ca: Option<&Path>) -> Result<Arc<ClientConfig>, Untrusting> {
+    let roots = match ca {
+        Some(path) => tls::authorities(path)?,
         None => {
+            let mut roots = RootCertStore::empty();
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            roots
         }
-    }
+    };
     if roots.is_empty() {
-        return Err(TlsError::NoRoots);
+        return Err(Untrusting::NoRoots);
     }
-    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+    let config = ClientConfig::builder_with_provider(tls::provider())
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Pair)?
         .with_root_certificates(roots)
@@ -79,12 +70,32 @@ pub fn client(ca: Option<&Path>) -> Result<Arc<ClientConfig>, TlsError> {
     Ok(Arc::new(config))
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let certificates = read.map_err(|why| file("certificate", path, why))?;
-    if certificates.is_empty() { Err(TlsError::Empty(path.display().to_string())) } else { Ok(certificates) }
+/// Reads the public listener's files again when they change, for ever.
+pub async fn keep_public(identities: Arc<Reloaded<Identity>>) {
+    let current = Arc::clone(&identities);
+    metrics::certificate_expiry("public", current.current().ends);
+    identities.keep(move |look| told("public", look, || current.current().ends)).await;
 }
 
-fn file(what: &'static str, path: &Path, why: rustls_pki_types::pem::Error) -> TlsError {
-    TlsError::File { what, path: path.display().to_string(), why }
+/// Reads the files towards control again when they change, for ever.
+pub async fn keep_control(connector: Connector) {
+    let Some(identity) = connector.identity() else { return };
+    let current = Arc::clone(identity);
+    metrics::certificate_expiry("control", current.current().ends);
+    Arc::clone(identity).keep(move |look| told("control", look, || current.current().ends)).await;
+}
+
+fn told(certificate: &'static str, look: &Look, ends: impl Fn() -> Duration) {
+    match look {
+        Look::Unchanged => {}
+        Look::Replaced => {
+            metrics::certificate_expiry(certificate, ends());
+            metrics::certificate_reload(certificate, "replaced");
+            tracing::info!(certificate, "a new certificate is in use");
+        }
+        Look::Kept(why) => {
+            metrics::certificate_reload(certificate, "kept");
+            tracing::error!(certificate, %why, "changed files cannot be used; those before them stay");
+        }
+    }
 }

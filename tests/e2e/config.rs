@@ -139,7 +139,9 @@ async fn a_data_plane_exits_by_what_is_wrong_with_its_flags_and_names_them() {
         ("--github-api-url", "https://user:hush@api.github.com".into(), 64),
         ("--control", "http://192.0.2.1:7000".into(), 64),
         ("--control", "http://user:hush@127.0.0.1:7000".into(), 64),
-        ("--control", "unix:".into(), 64),
+        ("--control", "http://127.0.0.1:7000/x".into(), 64),
+        ("--control", "unix:".into(), 2),
+        ("--control", "nowhere".into(), 2),
         ("--listen", format!("unix:{none}/door"), 64),
         ("--listen", format!("unix:{letter}"), 64),
         ("--admin-listen", format!("unix:{letter}"), 64),
@@ -159,7 +161,17 @@ async fn a_data_plane_exits_by_what_is_wrong_with_its_flags_and_names_them() {
         let pair = [("--tls-cert", file.clone()), ("--tls-key", file)];
         place.assert_refused("__dataplane", &pair, 64, "").await;
     }
-    place.assert_refused("__dataplane", &[("--tls-cert", letter)], 2, "--tls-key").await;
+    place.assert_refused("__dataplane", &[("--tls-cert", letter.clone())], 2, "--tls-key").await;
+    let secure = ("--control", "https://localhost:7002".to_owned());
+    let missing = ["--control-tls-ca", "--control-tls-cert", "--control-tls-key"];
+    for (at, flag) in missing.iter().enumerate() {
+        let given = missing[..at].iter().map(|flag| (*flag, letter.clone()));
+        let changed: Vec<_> = std::iter::once(secure.clone()).chain(given).collect();
+        place.assert_refused("__dataplane", &changed, 64, &format!("{flag}: https:// needs it")).await;
+    }
+    let given = missing.iter().map(|flag| (*flag, letter.clone()));
+    let changed: Vec<_> = std::iter::once(secure).chain(given).collect();
+    place.assert_refused("__dataplane", &changed, 64, "holds no certificate in PEM").await;
     assert_eq!(fs::read_to_string(place.path("letter")).unwrap(), "dear friend");
     let quiet = [("--github-ca", place.named("none")), ("--log-level", "off".into())];
     place.assert_refused("__dataplane", &quiet, 64, "").await;

@@ -32,6 +32,7 @@ mod standin;
 mod standin_api;
 mod streams;
 mod surface;
+mod trust;
 mod upstream;
 
 /// The program that has all parts of gitdoor in it.

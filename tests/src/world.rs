@@ -8,6 +8,7 @@ mod process;
 mod runs;
 mod scan;
 mod store;
+mod trust;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::authority::Authority;
+use crate::authority::{Authority, Leaf};
 use crate::chaos::{Link, Place};
 use crate::gh::DOOR;
 use crate::git::Transcript;
@@ -32,6 +33,7 @@ pub use process::{Exit, Process, run_to_exit};
 pub use runs::{Registration, Run};
 pub use scan::Secret;
 pub use store::Postgres;
+pub use trust::Trust;
 
 /// How long a part may take to end after SIGTERM.
 const STOP: Duration = Duration::from_secs(15);
@@ -44,6 +46,7 @@ pub struct Builder {
     dataplanes: usize,
     plain: bool,
     detached: bool,
+    mutual_tls: bool,
     control_arguments: Vec<String>,
     dataplane_arguments: Vec<String>,
 }
@@ -77,6 +80,12 @@ impl Builder {
     /// The data planes offer HTTP/2.
     pub fn http2(self) -> Self {
         self.dataplane_flag("--http2")
+    }
+
+    /// Control is reached by TLS with a certificate on both sides.
+    pub fn mutual_tls(mut self) -> Self {
+        self.mutual_tls = true;
+        self
     }
 
     /// The parts do not get the Ctrl-C of the terminal that this program runs in; it ends them in its own order.
@@ -122,6 +131,7 @@ pub struct World {
     postgres: Option<Postgres>,
     controls: Vec<Process>,
     links: Vec<Links>,
+    trust: Option<Trust>,
     dataplanes: Vec<Process>,
     clients: AtomicUsize,
     transcript: Transcript,
@@ -144,6 +154,7 @@ impl World {
             dataplanes: 1,
             plain: false,
             detached: false,
+            mutual_tls: false,
             control_arguments: Vec::new(),
             dataplane_arguments: Vec::new(),
         }
@@ -169,6 +180,10 @@ impl World {
             role,
             detached: builder.detached,
         };
+        let trust = match builder.mutual_tls {
+            true => Some(Trust::make(&builder.program, folder.path().join("trust")).await),
+            false => None,
+        };
         let postgres = builder.controls.map(|_count| Postgres::start());
         let (mut controls, mut links, mut gates) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..builder.controls.unwrap_or(1) {
@@ -180,24 +195,25 @@ impl World {
             if store.is_some() {
                 flags = merge(flags, &[Postgres::flag(&home), "--gate-listen=127.0.0.1:0".to_owned()]);
             }
-            let flags = merge(flags, &builder.control_arguments);
+            let secured = trust.as_ref().map(Trust::control_flags).unwrap_or_default();
+            let flags = merge(merge(flags, &secured), &builder.control_arguments);
             let mut control = Process::start(part(&name, "__control"), flags).await;
             // What comes back does so where its clients know it.
             control.pin("--runs-listen", "runs");
             control.pin("--gate-listen", "gate");
             if let Some(store) = store {
                 let gate = Link::tcp(Place::Tcp(control.address("gate").to_owned())).await;
-                gates.push(url_of(&gate.place().to_string()));
+                gates.push(url_of(&gate.place().to_string(), trust.is_some()));
                 links.push(Links { gate, store });
             } else {
-                gates.push(url_of(control.address("gate")));
+                gates.push(url_of(control.address("gate"), trust.is_some()));
             }
             controls.push(control);
         }
         gates.truncate(builder.known_controls);
         let mut dataplanes = Vec::new();
         for number in 0..builder.dataplanes {
-            let flags = dataplane_flags(&github, folder.path(), &gates, builder.plain);
+            let flags = dataplane_flags(&github, folder.path(), &gates, trust.as_ref(), builder.plain);
             let flags = merge(flags, &builder.dataplane_arguments);
             let name = format!("dataplane-{number}");
             let mut dataplane = Process::start(part(&name, "__dataplane"), flags).await;
@@ -213,6 +229,7 @@ impl World {
             postgres,
             controls,
             links,
+            trust,
             dataplanes,
             clients: AtomicUsize::new(0),
             transcript: Transcript::default(),
@@ -293,12 +310,17 @@ impl World {
 
     /// Where one of several controls does.
     pub fn runs_address_of(&self, control: usize) -> String {
-        url_of(self.controls[control].address("runs"))
+        url_of(self.controls[control].address("runs"), self.trust.is_some())
     }
 
     /// Where one of several controls serves `Gate`.
     pub fn gate_address_of(&self, control: usize) -> String {
-        url_of(self.controls[control].address("gate"))
+        url_of(self.controls[control].address("gate"), self.trust.is_some())
+    }
+
+    /// The certificates of a world with mutual TLS.
+    pub fn trust(&self) -> &Trust {
+        self.trust.as_ref().expect("a world with mutual TLS")
     }
 
     /// A data plane, for requests by hand.
@@ -311,6 +333,11 @@ impl World {
     /// The certificates that clients trust, of the data planes and of the recorder: a PEM file.
     pub fn ca_file(&self) -> PathBuf {
         self.folder.path().join("dataplane/ca.pem")
+    }
+
+    /// Another certificate of the data planes' names, that clients trust.
+    pub fn leaf(&self) -> Leaf {
+        self.authority.leaf(&["localhost", "127.0.0.1", DOOR])
     }
 
     /// The folder that holds everything but the stand-in's.

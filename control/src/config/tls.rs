@@ -11,15 +11,28 @@ use crate::listen::tls::Files;
 #[derive(Debug, Clone, Default, Args)]
 pub struct RunsTls {
     /// Certificate chain of Runs' listener, in PEM. With the key and the client CA it may be off loopback
-    #[arg(long = "runs-tls-cert", env = "GITDOOR_RUNS_TLS_CERT", value_name = "FILE", help_heading = "TLS")]
+    #[arg(
+        id = "runs-tls-cert",
+        long = "runs-tls-cert",
+        env = "GITDOOR_RUNS_TLS_CERT",
+        value_name = "FILE",
+        help_heading = "TLS"
+    )]
     cert: Option<PathBuf>,
 
     /// Its private key, in PEM
-    #[arg(long = "runs-tls-key", env = "GITDOOR_RUNS_TLS_KEY", value_name = "FILE", help_heading = "TLS")]
+    #[arg(
+        id = "runs-tls-key",
+        long = "runs-tls-key",
+        env = "GITDOOR_RUNS_TLS_KEY",
+        value_name = "FILE",
+        help_heading = "TLS"
+    )]
     key: Option<PathBuf>,
 
     /// Authorities of its clients' certificates, in PEM; each names gitdoor:bot, gitdoor:ops or gitdoor:mirror
     #[arg(
+        id = "runs-tls-client-ca",
         long = "runs-tls-client-ca",
         env = "GITDOOR_RUNS_TLS_CLIENT_CA",
         value_name = "FILE",
@@ -32,15 +45,28 @@ pub struct RunsTls {
 #[derive(Debug, Clone, Default, Args)]
 pub struct GateTls {
     /// Certificate chain of Gate's listener, in PEM. With the key and the client CA it may be off loopback
-    #[arg(long = "gate-tls-cert", env = "GITDOOR_GATE_TLS_CERT", value_name = "FILE", help_heading = "TLS")]
+    #[arg(
+        id = "gate-tls-cert",
+        long = "gate-tls-cert",
+        env = "GITDOOR_GATE_TLS_CERT",
+        value_name = "FILE",
+        help_heading = "TLS"
+    )]
     cert: Option<PathBuf>,
 
     /// Its private key, in PEM
-    #[arg(long = "gate-tls-key", env = "GITDOOR_GATE_TLS_KEY", value_name = "FILE", help_heading = "TLS")]
+    #[arg(
+        id = "gate-tls-key",
+        long = "gate-tls-key",
+        env = "GITDOOR_GATE_TLS_KEY",
+        value_name = "FILE",
+        help_heading = "TLS"
+    )]
     key: Option<PathBuf>,
 
     /// Authorities of data planes' certificates, in PEM; each names gitdoor:dataplane
     #[arg(
+        id = "gate-tls-client-ca",
         long = "gate-tls-client-ca",
         env = "GITDOOR_GATE_TLS_CLIENT_CA",
         value_name = "FILE",

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gitdoor_proto::endpoint::TlsFiles;
 use rcgen::string::Ia5String;
-use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, SanType};
+use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, SanType};
 use time::{Duration, OffsetDateTime};
 
 /// A certificate authority in a folder of its own.
@@ -22,8 +22,13 @@ pub(crate) enum Use {
 
 impl Authority {
     pub(crate) fn new() -> Self {
+        Self::named("one authority")
+    }
+
+    pub(crate) fn named(name: &str) -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("ca.pem"), params.self_signed(&key).unwrap().pem()).unwrap();

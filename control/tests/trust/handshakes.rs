@@ -35,15 +35,17 @@ async fn counted(control: &Control, kind: &str) {
 
 #[tokio::test]
 async fn a_client_without_a_good_certificate_is_refused_counted_and_logged_without_a_key() {
-    let (authority, stranger) = (Authority::new(), Authority::new());
+    let (authority, stranger, namesake) = (Authority::new(), Authority::named("another"), Authority::new());
     let control = Control::start(&authority);
     let ca = Some(authority.path("ca.pem"));
     // Good in all but its authority.
     let foreign = TlsFiles { ca: ca.clone(), ..stranger.client("foreign", &["gitdoor:bot"]) };
+    let forged = TlsFiles { ca, ..namesake.client("forged", &["gitdoor:bot"]) };
     authority.write("expired", Use::Client, &["gitdoor:bot"], -Duration::days(1));
     authority.write("server", Use::Server, &["gitdoor:bot"], Duration::days(1));
     for (files, kind, alert) in [
         (foreign, "untrusted", "UnknownCA"),
+        (forged, "untrusted", "DecryptError"),
         (authority.files("expired"), "expired", "CertificateExpired"),
         (authority.files("server"), "purpose", "UnsupportedCertificate"),
     ] {

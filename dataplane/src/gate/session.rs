@@ -1,18 +1,15 @@
 //! The session's driver: connects to a control, carries questions and answers, and reconnects with back-off.
 
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gitdoor_proto::endpoint::{Connector, Endpoint};
 use gitdoor_proto::v1;
 use gitdoor_proto::v1::gate_client::GateClient;
 use gitdoor_proto::v1::session_response::Answer;
-use hyper_util::rt::TokioIo;
-use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::transport::Channel;
 
 use super::streams::{Cut, Streams};
 use super::{QUEUE, Session};
@@ -22,66 +19,18 @@ use crate::upstream::cause;
 const BACKOFF_FIRST: Duration = Duration::from_millis(20);
 /// Longest wait between attempts: a control that comes back is found within this.
 const BACKOFF_LAST: Duration = Duration::from_millis(500);
-/// Time to connect.
-const CONNECT: Duration = Duration::from_secs(2);
-/// A peer that is gone without a word is noticed after this and as much again.
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
-
-/// Where a control listens for the gate.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Control {
-    /// `http://host:port`.
-    Tcp(Uri),
-    /// A Unix socket.
-    Unix(PathBuf),
-}
-
-impl fmt::Display for Control {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(uri) => write!(f, "{uri}"),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
-}
-
-impl Control {
-    async fn connect(&self) -> Result<Channel, tonic::transport::Error> {
-        match self {
-            Self::Tcp(uri) => tune(Endpoint::from(uri.clone())).connect().await,
-            Self::Unix(path) => {
-                let path = path.clone();
-                let connect = move |_: Uri| {
-                    let path = path.clone();
-                    async move { UnixStream::connect(path).await.map(TokioIo::new) }
-                };
-                // The socket's path is the address; the URI only names an authority.
-                let endpoint = tune(Endpoint::from_static("http://control"));
-                endpoint.connect_with_connector(tower::service_fn(connect)).await
-            }
-        }
-    }
-}
-
-fn tune(endpoint: Endpoint) -> Endpoint {
-    endpoint
-        .connect_timeout(CONNECT)
-        .http2_keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE)
-        .keep_alive_while_idle(true)
-        .tcp_nodelay(true)
-}
 
 /// Keeps a session published for as long as anybody may ask.
 pub(super) async fn drive(
-    controls: Vec<Control>,
+    controls: Vec<Endpoint>,
+    connector: Connector,
     publish: watch::Sender<Option<Arc<Session>>>,
     streams: Arc<Streams>,
 ) {
     let mut backoff = BACKOFF_FIRST;
     for control in controls.iter().cycle() {
         let lived = tokio::select! {
-            lived = run(control, &publish, &streams) => lived,
+            lived = run(control, &connector, &publish, &streams) => lived,
             () = publish.closed() => return,
         };
         publish.send_replace(None);
@@ -91,20 +40,22 @@ pub(super) async fn drive(
 }
 
 /// Runs one session to its end. False: there was none.
-async fn run(control: &Control, publish: &watch::Sender<Option<Arc<Session>>>, streams: &Streams) -> bool {
-    let channel = match control.connect().await {
-        Ok(channel) => channel,
-        Err(error) => {
-            tracing::warn!(%control, cause = cause(&error), "control is not reachable");
-            return false;
-        }
+async fn run(
+    control: &Endpoint,
+    connector: &Connector,
+    publish: &watch::Sender<Option<Arc<Session>>>,
+    streams: &Streams,
+) -> bool {
+    let Some(channel) = connect(control, connector).await else {
+        return false;
     };
     let (questions, queue) = mpsc::channel(QUEUE);
     let answers = GateClient::new(channel).session(ReceiverStream::new(queue)).await;
     let mut answers = match answers {
         Ok(answers) => answers.into_inner(),
         Err(status) => {
-            tracing::warn!(code = %status.code(), "control opened no session");
+            // A certificate that control does not take is told by the first call: the handshake ends before.
+            tracing::warn!(%control, code = %status.code(), cause = cause(&status), "control opened no session");
             return false;
         }
     };
@@ -126,6 +77,24 @@ async fn run(control: &Control, publish: &watch::Sender<Option<Arc<Session>>>, s
     publish.send_replace(None);
     session.lose();
     true
+}
+
+/// Connects to the first place of a control that is there.
+async fn connect(control: &Endpoint, connector: &Connector) -> Option<Channel> {
+    let addresses = match control.resolve().await {
+        Ok(addresses) => addresses,
+        Err(error) => {
+            tracing::warn!(%control, %error, "control's name cannot be looked up");
+            return None;
+        }
+    };
+    for address in addresses {
+        match connector.connect(&address).await {
+            Ok(channel) => return Some(channel),
+            Err(error) => tracing::warn!(control = %address, cause = cause(&error), "control is not reachable"),
+        }
+    }
+    None
 }
 
 fn cut(streams: &Streams, news: &v1::Revocation) {

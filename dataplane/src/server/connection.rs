@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use gitdoor_proto::tls::Reloaded;
 use h2::Reason;
 use http::header::USER_AGENT;
 use http::{Request, Version};
@@ -27,6 +28,7 @@ use crate::config::Config;
 use crate::gate::Gate;
 use crate::host::PublicHosts;
 use crate::proxy::Proxy;
+use crate::tls::Identity;
 use crate::upstream::{BUFFER, Upstream};
 
 /// Wait after a failed accept: the process is out of descriptors, and a connection that ends frees one.
@@ -42,7 +44,7 @@ const HTTP2_WINDOW: u32 = 1024 * 1024;
 pub(super) fn proxy(config: &Config, port: Option<u16>) -> Arc<Proxy> {
     Arc::new(Proxy {
         hosts: PublicHosts::new(config.hosts.clone(), port),
-        gate: Gate::start(config.controls.clone(), config.gate_timeout),
+        gate: Gate::start(config.controls.clone(), config.connector.clone(), config.gate_timeout),
         upstream: Arc::new(Upstream::new(config.upstream.clone())),
         bases: Bases::new(&config.upstream.api.scheme, &config.upstream.api.authority, &config.upstream.api.path),
         limits: config.limits,
@@ -56,7 +58,7 @@ pub(super) async fn serve(listener: Listener, proxy: Arc<Proxy>, config: &Config
     let server = Server {
         http: http(config),
         connections: Arc::new(Semaphore::new(CONNECTIONS)),
-        tls: config.tls.clone().map(TlsAcceptor::from),
+        tls: config.tls.clone(),
         head_timeout: config.head_timeout,
         idle_timeout: config.upstream.idle_timeout,
         proxy: Arc::clone(&proxy),
@@ -108,7 +110,7 @@ fn http(config: &Config) -> auto::Builder<TokioExecutor> {
 struct Server {
     http: auto::Builder<TokioExecutor>,
     connections: Arc<Semaphore>,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<Reloaded<Identity>>>,
     head_timeout: Duration,
     idle_timeout: Duration,
     proxy: Arc<Proxy>,
@@ -125,7 +127,7 @@ impl Server {
         let stream = Patient::new(stream, self.idle_timeout);
         let ended = match &self.tls {
             None => self.serve(stream, watcher).await,
-            Some(tls) => match timeout(self.head_timeout, tls.accept(stream)).await {
+            Some(tls) => match timeout(self.head_timeout, acceptor(tls).accept(stream)).await {
                 Ok(Ok(stream)) => self.serve(stream, watcher).await,
                 Ok(Err(error)) => Err(error.into()),
                 Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
@@ -161,6 +163,11 @@ impl Server {
             () = silent => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
         }
     }
+}
+
+/// With the certificate of now.
+fn acceptor(tls: &Reloaded<Identity>) -> TlsAcceptor {
+    TlsAcceptor::from(Arc::clone(&tls.current().config))
 }
 
 /// Returns when a client has made no request by the head's time limit. Only HTTP/1.1 has a limit of its own, and only

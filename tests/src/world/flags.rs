@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::Trust;
 use crate::gh::DOOR;
 use crate::github::{APP_ID, Github, INSTALLATION_ID};
 
@@ -21,7 +22,13 @@ pub(super) fn control_flags(github: &Github, home: &Path) -> Vec<String> {
 }
 
 /// A data plane's flags.
-pub(super) fn dataplane_flags(github: &Github, folder: &Path, gates: &[String], plain: bool) -> Vec<String> {
+pub(super) fn dataplane_flags(
+    github: &Github,
+    folder: &Path,
+    gates: &[String],
+    trust: Option<&Trust>,
+    plain: bool,
+) -> Vec<String> {
     let home = folder.join("dataplane");
     let mut flags = vec![
         "--listen=127.0.0.1:0".to_owned(),
@@ -33,6 +40,7 @@ pub(super) fn dataplane_flags(github: &Github, folder: &Path, gates: &[String], 
         format!("--github-ca={}", github.ca_file().display()),
     ];
     flags.extend(gates.iter().map(|gate| format!("--control={gate}")));
+    flags.extend(trust.map(|trust| trust.client_flags("dataplane")).unwrap_or_default());
     if !plain {
         flags.push(format!("--tls-cert={}", home.join("cert.pem").display()));
         flags.push(format!("--tls-key={}", home.join("key.pem").display()));
@@ -41,8 +49,12 @@ pub(super) fn dataplane_flags(github: &Github, folder: &Path, gates: &[String], 
 }
 
 /// An address of a `ready` line as a client takes it.
-pub(super) fn url_of(address: &str) -> String {
-    if address.starts_with("unix:") { address.to_owned() } else { format!("http://{address}") }
+pub(super) fn url_of(address: &str, secure: bool) -> String {
+    match (address.starts_with("unix:"), secure) {
+        (true, _) => address.to_owned(),
+        (false, true) => format!("https://{address}"),
+        (false, false) => format!("http://{address}"),
+    }
 }
 
 /// Flags of a test in place of those of the same name.

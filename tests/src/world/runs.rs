@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use gitdoor_proto::endpoint::{Connector, Endpoint};
 use gitdoor_proto::v1::runs_client::RunsClient;
 use gitdoor_proto::v1::{
     GetRunRequest, GetRunResponse, Identity, RegisterRunRequest, RevokeRunRequest, RotateBearerRequest, RunOptions,
 };
 use tonic::Status;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 
 use super::{Process, World};
 
@@ -74,8 +75,11 @@ impl World {
 
     /// A client of one control's `Runs`.
     pub async fn runs_at(&self, control: usize) -> RunsClient<Channel> {
-        let endpoint = Endpoint::from_shared(self.runs_address_of(control)).expect("an address");
-        RunsClient::new(endpoint.connect().await.expect("control"))
+        let files = self.trust.as_ref().map(|trust| trust.files("bot")).unwrap_or_default();
+        let endpoint: Endpoint = self.runs_address_of(control).parse().expect("an address");
+        let connector = Connector::new(std::slice::from_ref(&endpoint), &files).expect("what can be used");
+        let address = endpoint.resolve().await.expect("an address").remove(0);
+        RunsClient::new(connector.connect(&address).await.expect("control"))
     }
 
     /// Registers a run that is bound to nothing; it must work.
