@@ -1,6 +1,7 @@
 //! The command line and the environment, read once. A value that does not parse exits 2; one that parses but
 //! cannot be used is an [`Unusable`], exits 64 and names its flag.
 
+mod listen;
 mod tls;
 
 use std::io;
@@ -19,6 +20,7 @@ use crate::github;
 use crate::store::{postgres, sqlite};
 use crate::trust::Side;
 
+pub use listen::{InvalidListen, Listen};
 pub use tls::{GateTls, RunsTls};
 
 /// Longest time for a connection to the forge.
@@ -204,41 +206,6 @@ pub enum LogFormat {
 
 fn log_filter(text: &str) -> Result<String, tracing_subscriber::filter::ParseError> {
     EnvFilter::try_new(text).map(|_filter| text.to_owned())
-}
-
-/// Where a service listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Listen {
-    /// On an address.
-    Tcp(SocketAddr),
-    /// On a Unix socket.
-    Unix(PathBuf),
-}
-
-/// Text that is no listening address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an address is IP:PORT or unix:PATH")]
-pub struct InvalidListen;
-
-impl FromStr for Listen {
-    type Err = InvalidListen;
-
-    fn from_str(text: &str) -> Result<Self, InvalidListen> {
-        match text.strip_prefix("unix:") {
-            Some("") => Err(InvalidListen),
-            Some(path) => Ok(Self::Unix(path.into())),
-            None => text.parse().map(Self::Tcp).map_err(|_address| InvalidListen),
-        }
-    }
-}
-
-impl std::fmt::Display for Listen {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Tcp(address) => write!(f, "{address}"),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
 }
 
 /// Which store.

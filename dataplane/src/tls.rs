@@ -51,14 +51,13 @@ fn identity(cert: &Path, key: &Path, http2: bool) -> Result<Identity, TlsError> 
 
 /// Settings towards the forge: the roots in a file, or the system's.
 pub fn client(ca: Option<&Path>) -> Result<Arc<ClientConfig>, Untrusting> {
-    let roots = match ca {
-        Some(path) => tls::authorities(path)?,
+    let mut roots = RootCertStore::empty();
+    match ca {
+        Some(path) => roots = tls::authorities(path)?,
         None => {
-            let mut roots = RootCertStore::empty();
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            roots
         }
-    };
+    }
     if roots.is_empty() {
         return Err(Untrusting::NoRoots);
     }

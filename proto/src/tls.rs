@@ -131,6 +131,7 @@ pub fn ends(certificate: &CertificateDer<'_>) -> Result<Duration, TlsError> {
 }
 
 /// The reader's own words may quote the line that they are about, and so a key.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the reader may add errors; none of them is to be quoted")]
 fn unread(what: &'static str, path: &Path, why: pem::Error) -> TlsError {
     let path = path.display().to_string();
     match why {

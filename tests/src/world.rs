@@ -180,9 +180,10 @@ impl World {
             role,
             detached: builder.detached,
         };
-        let trust = match builder.mutual_tls {
-            true => Some(Trust::make(&builder.program, folder.path().join("trust")).await),
-            false => None,
+        let trust = if builder.mutual_tls {
+            Some(Trust::make(&builder.program, folder.path().join("trust")).await)
+        } else {
+            None
         };
         let postgres = builder.controls.map(|_count| Postgres::start());
         let (mut controls, mut links, mut gates) = (Vec::new(), Vec::new(), Vec::new());

@@ -27,7 +27,7 @@ pub(crate) struct CertsArgs {
     #[arg(long, value_name = "FOLDER", env = "GITDOOR_OUT", hide_env_values = true)]
     pub(crate) out: PathBuf,
 
-    /// A name or address that clients reach control by, beside localhost, 127.0.0.1 and ::1
+    /// A name or address that clients reach control by, beside localhost and its two addresses
     ///
     /// May be repeated.
     #[arg(long = "control-host", value_name = "NAME", env = "GITDOOR_CONTROL_HOST", hide_env_values = true)]

@@ -8,21 +8,24 @@ use gitdoor_proto::endpoint::TlsFiles;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ControlTls {
     /// Authorities of control's certificate, in PEM; an https:// control needs it
-    #[arg(long, global = true, value_name = "FILE", env = "GITDOOR_CONTROL_TLS_CA", hide_env_values = true)]
-    control_tls_ca: Option<PathBuf>,
+    #[arg(id = "control-tls-ca", long = "control-tls-ca", global = true, value_name = "FILE")]
+    #[arg(env = "GITDOOR_CONTROL_TLS_CA", hide_env_values = true)]
+    ca: Option<PathBuf>,
 
     /// Certificate to ask with, in PEM: it names gitdoor:bot, or gitdoor:ops, which may show, list and revoke
-    #[arg(long, global = true, value_name = "FILE", env = "GITDOOR_CONTROL_TLS_CERT", hide_env_values = true)]
-    control_tls_cert: Option<PathBuf>,
+    #[arg(id = "control-tls-cert", long = "control-tls-cert", global = true, value_name = "FILE")]
+    #[arg(env = "GITDOOR_CONTROL_TLS_CERT", hide_env_values = true)]
+    cert: Option<PathBuf>,
 
     /// Its private key, in PEM
-    #[arg(long, global = true, value_name = "FILE", env = "GITDOOR_CONTROL_TLS_KEY", hide_env_values = true)]
-    control_tls_key: Option<PathBuf>,
+    #[arg(id = "control-tls-key", long = "control-tls-key", global = true, value_name = "FILE")]
+    #[arg(env = "GITDOOR_CONTROL_TLS_KEY", hide_env_values = true)]
+    key: Option<PathBuf>,
 }
 
 impl ControlTls {
     /// The files.
     pub(crate) fn files(self) -> TlsFiles {
-        TlsFiles { ca: self.control_tls_ca, cert: self.control_tls_cert, key: self.control_tls_key }
+        TlsFiles { ca: self.ca, cert: self.cert, key: self.key }
     }
 }

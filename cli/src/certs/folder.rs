@@ -77,9 +77,12 @@ impl Folder {
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), CertsError> {
     let opened = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
     let written = opened.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
-    written.map_err(|why| match why.kind() {
-        ErrorKind::AlreadyExists => CertsError::Exists(path.display().to_string()),
-        _ => failed(path, why),
+    written.map_err(|why| {
+        if why.kind() == ErrorKind::AlreadyExists {
+            CertsError::Exists(path.display().to_string())
+        } else {
+            failed(path, why)
+        }
     })
 }
 

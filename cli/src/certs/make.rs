@@ -85,27 +85,23 @@ pub(super) fn hosts_in(certificate: &str) -> Vec<String> {
     let Ok((_, pem)) = x509_parser::pem::parse_x509_pem(certificate.as_bytes()) else {
         return Vec::new();
     };
-    let Some(names) = pem.parse_x509().ok().and_then(|it| {
-        it.subject_alternative_name()
-            .ok()
-            .flatten()
-            .map(|names| names.value.general_names.iter().filter_map(host).collect())
-    }) else {
+    let Ok(certificate) = pem.parse_x509() else {
         return Vec::new();
     };
-    names
+    let names = certificate.subject_alternative_name().ok().flatten();
+    names.map(|names| names.value.general_names.iter().filter_map(host).collect()).unwrap_or_default()
 }
 
 fn host(name: &GeneralName<'_>) -> Option<String> {
-    match name {
-        GeneralName::DNSName(name) => Some((*name).to_owned()),
-        GeneralName::IPAddress(bytes) => <[u8; 4]>::try_from(*bytes)
-            .map(IpAddr::from)
-            .or_else(|_not_v4| <[u8; 16]>::try_from(*bytes).map(IpAddr::from))
-            .ok()
-            .map(|address| address.to_string()),
-        _ => None,
+    if let GeneralName::DNSName(name) = name {
+        return Some((*name).to_owned());
     }
+    let GeneralName::IPAddress(bytes) = name else {
+        return None;
+    };
+    let address = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+    let address = address.or_else(|_longer| <[u8; 16]>::try_from(*bytes).map(IpAddr::from));
+    address.ok().map(|address| address.to_string())
 }
 
 /// The public key of an authority's certificate, and when it ends.
