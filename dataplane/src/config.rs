@@ -66,8 +66,9 @@ pub struct Args {
     )]
     public_host: Vec<PublicHost>,
 
-    /// Where control serves its Gate: unix:PATH, http://HOST:PORT on loopback, or https://HOST:PORT; may be given several
-    /// times, the next is tried when one is lost.
+    /// Where control serves its Gate; may be given several times, and a name may have several addresses.
+    ///
+    /// All of them are asked, the less busy first. Names are looked up every ten seconds, and when no control is left.
     #[arg(
         long,
         env = "GITDOOR_CONTROL",
@@ -155,7 +156,7 @@ pub struct Args {
     #[arg(long, env = "GITDOOR_GATE_TIMEOUT", value_name = "TIME", default_value = "2s", value_parser = time)]
     gate_timeout: Duration,
 
-    /// Threads that serve, each with a runtime, a session with control and connections of its own; 0: one a core.
+    /// Threads that serve, each with a runtime, sessions with control and connections of its own; 0: one a core.
     #[arg(long, env = "GITDOOR_THREADS", value_name = "N", default_value_t = 0)]
     threads: usize,
 

@@ -1,15 +1,19 @@
-//! The gate: asks control about every request, over one long-lived session a runtime.
+//! The gate: asks control about every request, over a long-lived session with each control.
 //!
 //! A question has a deadline and an id that never repeats, so a late answer can reach nobody else. A session that is
-//! lost fails what waited on it at once; what is safe to ask twice is asked again of the next session, within the
-//! same deadline. A full queue is a refusal, not a wait.
+//! lost fails what waited on it at once. What is safe to ask twice is asked again of another session, within the same
+//! deadline, when its session is lost or silent; a push is put to control once. A full queue is a refusal, not a wait.
 
+mod asking;
+mod driver;
+mod keeper;
+mod pool;
 mod session;
 mod streams;
+#[cfg(test)]
+mod tests;
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gitdoor_proto::endpoint::{Connector, Endpoint};
@@ -18,17 +22,16 @@ use gitdoor_proto::reason::Unspecified;
 use gitdoor_proto::v1::session_request::Question;
 use gitdoor_proto::v1::session_response::Answer;
 use gitdoor_proto::{Bearer, Denial, Permit, Token, v1};
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 pub use streams::{Cut, Guard, Streams, Watch};
 
 use crate::refusal::Refusal;
+use asking::{Answered, Asking};
+use pool::{Home, Pool, Resolve, Times, Wish};
 
-/// Questions that may wait to be sent on one session; more are refused.
-const QUEUE: usize = 1024;
-/// Sessions that a question may be put to.
-const ATTEMPTS: usize = 3;
+/// How often control's names are looked up.
+const LOOKUP: Duration = Duration::from_secs(10);
 
 /// Why control did not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -62,29 +65,35 @@ impl From<Unspecified> for GateError {
     }
 }
 
-/// One session as its askers see it.
-pub(crate) struct Session {
-    questions: mpsc::Sender<v1::SessionRequest>,
-    pending: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
-    next: AtomicU64,
+/// What control granted one request.
+pub struct Granted {
+    /// The permit.
+    pub permit: Permit,
+    /// When control was asked: a lease and the run's time count from here.
+    pub asked: Instant,
+    home: Home,
 }
 
-/// A handle to the gate; clones share the session.
+/// A handle to the gate; clones share the sessions.
 #[derive(Clone)]
 pub struct Gate {
-    current: watch::Receiver<Option<Arc<Session>>>,
+    pool: Arc<Pool>,
     deadline: Duration,
     streams: Arc<Streams>,
 }
 
 impl Gate {
-    /// Starts the session's driver on this runtime. It ends with the handle.
+    /// Starts the sessions' drivers on this runtime. They end with the last handle.
     #[must_use]
     pub fn start(controls: Vec<Endpoint>, connector: Connector, deadline: Duration) -> Self {
-        let (publish, current) = watch::channel(None);
+        Self::over(controls, connector, deadline, LOOKUP)
+    }
+
+    fn over(controls: Vec<impl Resolve>, connector: Connector, deadline: Duration, lookup: Duration) -> Self {
         let streams = Arc::new(Streams::default());
-        tokio::spawn(session::drive(controls, connector, publish, Arc::clone(&streams)));
-        Self { current, deadline, streams }
+        let times = Times { lookup, grace: deadline };
+        let pool = Pool::start(controls, connector, Arc::clone(&streams), times);
+        Self { pool: Arc::new(pool), deadline, streams }
     }
 
     /// The streams that a revocation cuts.
@@ -93,42 +102,40 @@ impl Gate {
         &self.streams
     }
 
-    /// Waits for the first session.
+    /// Waits until there is a session.
     pub async fn connected(&self) {
-        let mut current = self.current.clone();
-        // The driver outlives its handles, so the sender is never gone while one waits.
-        let _ = current.wait_for(Option::is_some).await;
+        self.pool.connected().await;
     }
 
-    /// May this bearer do this? Returns the permit and the time of the question, from which a lease counts.
+    /// May this bearer do this?
     pub async fn authorize(
         &self,
         bearer: &Bearer,
         request_id: &str,
         intent: v1::authorize_request::Intent,
-    ) -> Result<(Permit, Instant), Refusal> {
+    ) -> Result<Granted, Refusal> {
         // A push opens a row in the ledger: asking twice would open two.
-        let safe = !matches!(intent, v1::authorize_request::Intent::Push(_));
+        let repeatable = !matches!(intent, v1::authorize_request::Intent::Push(_));
         let question = Question::Authorize(v1::AuthorizeRequest {
             run_id: bearer.run_id().as_str().to_owned(),
             secret: bearer.expose_secret().to_owned(),
             request_id: request_id.to_owned(),
             intent: Some(intent),
         });
-        match self.ask(question, safe).await? {
-            (Answer::Authorize(answer), asked) => match Permit::from_answer(answer).map_err(GateError::from)? {
-                Ok(permit) => Ok((permit, asked)),
-                Err(denial) => Err(Refusal::Denied(denial)),
-            },
-            _ => Err(GateError::Unreadable.into()),
+        let wish = Wish { home: None, repeatable };
+        let Answered { answer, asked, session } = self.ask(question, wish).await?;
+        let Answer::Authorize(answer) = answer else { return Err(GateError::Unreadable.into()) };
+        match Permit::from_answer(answer).map_err(GateError::from)? {
+            Ok(permit) => Ok(Granted { permit, asked, home: Home::at(&session) }),
+            Err(denial) => Err(Refusal::Denied(denial)),
         }
     }
 
     /// Binds the run to the repository of a push discovery that the forge confirmed.
-    pub async fn bind(&self, authorization: &str) -> Result<(), Refusal> {
+    pub async fn bind(&self, granted: &Granted) -> Result<(), Refusal> {
         use v1::bind_run_response::Verdict;
-        let question = Question::Bind(v1::BindRunRequest { authorization: authorization.to_owned() });
-        let (Answer::Bind(answer), _) = self.ask(question, true).await? else {
+        let question = Question::Bind(v1::BindRunRequest { authorization: granted.authorization() });
+        let (Answer::Bind(answer), _) = self.follow(granted, question).await? else {
             return Err(GateError::Unreadable.into());
         };
         match answer.verdict.ok_or(GateError::Unreadable)? {
@@ -138,10 +145,10 @@ impl Gate {
     }
 
     /// May this push go on? Returns how long, and the time of the question from which that counts.
-    pub async fn renew(&self, authorization: &str, sent: bool) -> Result<(Duration, Instant), Refusal> {
+    pub async fn renew(&self, granted: &Granted, sent: bool) -> Result<(Duration, Instant), Refusal> {
         use v1::renew_lease_response::Verdict;
-        let question = Question::Renew(v1::RenewLeaseRequest { authorization: authorization.to_owned(), sent });
-        let (Answer::Renew(answer), asked) = self.ask(question, true).await? else {
+        let question = Question::Renew(v1::RenewLeaseRequest { authorization: granted.authorization(), sent });
+        let (Answer::Renew(answer), asked) = self.follow(granted, question).await? else {
             return Err(GateError::Unreadable.into());
         };
         match answer.verdict.ok_or(GateError::Unreadable)? {
@@ -153,9 +160,10 @@ impl Gate {
         }
     }
 
-    /// Closes a push in the ledger.
-    pub async fn report(&self, report: v1::ReportPushRequest) -> Result<(), Refusal> {
-        let (Answer::Report(answer), _) = self.ask(Question::Report(report), true).await? else {
+    /// Closes a push in the ledger. The report's authorization is that of what was granted.
+    pub async fn report(&self, granted: &Granted, report: v1::ReportPushRequest) -> Result<(), Refusal> {
+        let report = v1::ReportPushRequest { authorization: granted.authorization(), ..report };
+        let (Answer::Report(answer), _) = self.follow(granted, Question::Report(report)).await? else {
             return Err(GateError::Unreadable.into());
         };
         match answer.refusal {
@@ -165,13 +173,13 @@ impl Gate {
     }
 
     /// Gives back a token that the forge answered 401 to, for another.
-    pub async fn replace_token(&self, authorization: &str, token: &Token) -> Result<Token, Refusal> {
+    pub async fn replace_token(&self, granted: &Granted, token: &Token) -> Result<Token, Refusal> {
         use v1::replace_token_response::Verdict;
         let question = Question::ReplaceToken(v1::ReplaceTokenRequest {
-            authorization: authorization.to_owned(),
+            authorization: granted.authorization(),
             token_id: token.id.clone(),
         });
-        let (Answer::ReplaceToken(answer), _) = self.ask(question, true).await? else {
+        let (Answer::ReplaceToken(answer), _) = self.follow(granted, question).await? else {
             return Err(GateError::Unreadable.into());
         };
         match answer.verdict.ok_or(GateError::Unreadable)? {
@@ -180,82 +188,25 @@ impl Gate {
         }
     }
 
-    async fn ask(&self, question: Question, safe: bool) -> Result<(Answer, Instant), GateError> {
-        let deadline = Instant::now() + self.deadline;
-        let mut current = self.current.clone();
-        for _ in 0..ATTEMPTS {
-            let session = match timeout_at(deadline, current.wait_for(Option::is_some)).await {
-                Ok(Ok(session)) => session.clone(),
-                Ok(Err(_)) | Err(_) => None,
-            };
-            let session = session.ok_or(GateError::Unreachable)?;
-            let asked = Instant::now();
-            let waiting = session.ask(question.clone())?;
-            match timeout_at(deadline, waiting.answer).await {
-                Ok(Ok(answer)) => return Ok((answer, asked)),
-                Err(_) => return Err(GateError::Timeout),
-                Ok(Err(_)) if !safe => return Err(GateError::Lost),
-                Ok(Err(_)) => drop(timeout_at(deadline, current.changed()).await),
-            }
-        }
-        Err(GateError::Unreachable)
+    /// Asks what follows an authorization. Whoever answers is where the next goes.
+    async fn follow(&self, granted: &Granted, question: Question) -> Result<(Answer, Instant), GateError> {
+        let wish = Wish { home: Some(&granted.home), repeatable: true };
+        let Answered { answer, asked, session } = self.ask(question, wish).await?;
+        granted.home.move_to(&session);
+        Ok((answer, asked))
+    }
+
+    async fn ask(&self, question: Question, wish: Wish<'_>) -> Result<Answered, GateError> {
+        Asking::new(&self.pool, question, wish, self.deadline).answer().await
+    }
+}
+
+impl Granted {
+    fn authorization(&self) -> String {
+        self.permit.authorization().to_owned()
     }
 }
 
 fn denied(refusal: v1::Refusal) -> Result<Refusal, GateError> {
     Ok(Refusal::Denied(Denial::try_from(refusal)?))
-}
-
-/// A question that was sent; dropped, it forgets its entry, so that a late answer falls to the floor.
-struct Waiting {
-    answer: oneshot::Receiver<Answer>,
-    _entry: Entry,
-}
-
-struct Entry {
-    session: Arc<Session>,
-    id: u64,
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        self.session.pending().remove(&self.id);
-    }
-}
-
-impl Session {
-    fn new(questions: mpsc::Sender<v1::SessionRequest>) -> Arc<Self> {
-        Arc::new(Self { questions, pending: Mutex::default(), next: AtomicU64::new(1) })
-    }
-
-    fn pending(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn ask(self: &Arc<Self>, question: Question) -> Result<Waiting, GateError> {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (answered, answer) = oneshot::channel();
-        self.pending().insert(id, answered);
-        let waiting = Waiting { answer, _entry: Entry { session: Arc::clone(self), id } };
-        match self.questions.try_send(v1::SessionRequest { id, question: Some(question) }) {
-            Ok(()) => Ok(waiting),
-            Err(mpsc::error::TrySendError::Full(_)) => Err(GateError::Busy),
-            // The session has just ended: the receiver reads that as a loss, as for questions under way.
-            Err(mpsc::error::TrySendError::Closed(_)) => {
-                self.pending().remove(&id);
-                Ok(waiting)
-            }
-        }
-    }
-
-    fn answer(&self, id: u64, answer: Answer) {
-        if let Some(waiting) = self.pending().remove(&id) {
-            let _ = waiting.send(answer);
-        }
-    }
-
-    /// Fails every question under way.
-    fn lose(&self) {
-        self.pending().clear();
-    }
 }

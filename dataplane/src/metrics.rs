@@ -20,6 +20,8 @@ const REQUEST_BYTES: &str = "gitdoor_dataplane_request_body_bytes";
 const RESPONSE_BYTES: &str = "gitdoor_dataplane_response_body_bytes";
 const DURATION: &str = "gitdoor_dataplane_request_seconds";
 const GATE: &str = "gitdoor_dataplane_gate_seconds";
+const SESSIONS: &str = "gitdoor_dataplane_control_sessions";
+const ASKED_AGAIN: &str = "gitdoor_dataplane_questions_asked_again_total";
 const RATE_LIMIT: &str = "gitdoor_dataplane_forge_rate_limit";
 const RATE_REMAINING: &str = "gitdoor_dataplane_forge_rate_limit_remaining";
 const FIRST_BYTE: &str = "gitdoor_dataplane_upstream_first_byte_seconds";
@@ -69,6 +71,8 @@ fn describe() {
     describe_counter!(PUSHES, "Pushes that were let through, by what the upstream made of them");
     describe_counter!(DRAINED, Unit::Bytes, "Bytes of refused requests that were read and thrown away");
     describe_gauge!(STREAMS, "Requests under way");
+    describe_gauge!(SESSIONS, "Sessions with control, one for each address and serving thread, by state");
+    describe_counter!(ASKED_AGAIN, "Questions that were put to another session too, by why");
     describe_gauge!(RATE_LIMIT, "API requests that the installation has in the forge's window, by resource");
     describe_gauge!(RATE_REMAINING, "API requests that are left of them, as the forge said last, by resource");
     describe_histogram!(REQUEST_BYTES, Unit::Bytes, "Size of request bodies, decoded, by route");
@@ -87,6 +91,77 @@ fn describe() {
 /// Adds to the requests under way.
 pub fn streams(change: f64) {
     gauge!(STREAMS).increment(change);
+}
+
+/// What a session with control is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionState {
+    /// It takes questions.
+    Live,
+    /// It has left a question unanswered for too long, and is passed over while there is another.
+    Silent,
+    /// There is none with an address of control's.
+    Lost,
+}
+
+impl SessionState {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Silent => "silent",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// Counts a session in its state for as long as this is kept.
+pub struct Counted(SessionState);
+
+impl Counted {
+    /// One more in this state.
+    #[must_use]
+    pub fn new(state: SessionState) -> Self {
+        sessions(state, 1.0);
+        Self(state)
+    }
+
+    /// Its state is now this.
+    pub fn turn_to(&mut self, state: SessionState) {
+        *self = Self::new(state);
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        sessions(self.0, -1.0);
+    }
+}
+
+fn sessions(state: SessionState, change: f64) {
+    gauge!(SESSIONS, "state" => state.as_str()).increment(change);
+}
+
+/// Why a question is put to another session too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// The session that had it was lost.
+    Lost,
+    /// The session that has it does not answer.
+    Silent,
+}
+
+impl Again {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Lost => "lost",
+            Self::Silent => "silent",
+        }
+    }
+}
+
+/// Counts a question that is put to another session too.
+pub fn asked_again(why: Again) {
+    counter!(ASKED_AGAIN, "why" => why.as_str()).increment(1);
 }
 
 /// A certificate ends then, since 1970.

@@ -22,7 +22,7 @@ use crate::answer::{self, Language, REQUEST_ID, Refused};
 use crate::api::links::Bases;
 use crate::body::{self, Answer, Body, Drink, Inbound, RelayLimits, pipe};
 use crate::credential;
-use crate::gate::{Gate, GateError, Guard, Watch};
+use crate::gate::{Gate, GateError, Granted, Guard, Watch};
 use crate::headers::{self, BadFraming};
 use crate::host::PublicHosts;
 use crate::intent::{self, Intent};
@@ -66,9 +66,7 @@ struct Exchange {
 
 /// What control allowed one request, and what ends it.
 struct Allowed {
-    permit: Permit,
-    /// When control was asked: a lease and the run's time count from here.
-    asked: Instant,
+    granted: Granted,
     /// The run's entry among the streams. It is made before control is asked, so that a revocation finds it.
     guard: Guard,
 }
@@ -116,9 +114,9 @@ impl Proxy {
         let began = Instant::now();
         let verdict = self.gate.authorize(&bearer, exchange.record.id(), intent.question()).await;
         exchange.record.gate(began.elapsed());
-        let (permit, asked) = verdict?;
+        let granted = verdict?;
         let over = guard.watch();
-        let allowed = Allowed { permit, asked, guard };
+        let allowed = Allowed { granted, guard };
         let expires = allowed.expires();
         match intent {
             Intent::Unserved(refusal) => Err(refusal),
@@ -131,7 +129,7 @@ impl Proxy {
             Intent::Push(push) => self.push(exchange, allowed, push).await,
             Intent::Rest(target) => until(over, expires, self.rest(exchange, allowed, target)).await,
             Intent::Graphql => until(over, expires, self.graphql(exchange, allowed)).await,
-            Intent::Describe => exchange.describe(&allowed.permit),
+            Intent::Describe => exchange.describe(&allowed.granted.permit),
         }
     }
 }
@@ -152,13 +150,13 @@ async fn until<T>(
 impl Allowed {
     /// When the run's time is over.
     fn expires(&self) -> Instant {
-        self.asked + self.permit.remaining()
+        self.granted.asked + self.granted.permit.remaining()
     }
 
-    /// The permit, and what ends this request's stream.
-    fn split(self, upstream: &Upstream) -> (Permit, RelayLimits) {
+    /// What was granted, and what ends this request's stream.
+    fn split(self, upstream: &Upstream) -> (Granted, RelayLimits) {
         let expires = self.expires();
-        (self.permit, RelayLimits { expires, guard: self.guard, idle: upstream.config().idle_timeout })
+        (self.granted, RelayLimits { expires, guard: self.guard, idle: upstream.config().idle_timeout })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The process: listeners, one single-threaded runtime a core, readiness, the drain.
 //!
-//! Each runtime accepts on a socket of its own (`SO_REUSEPORT`) and has its own session with control and its own
+//! Each runtime accepts on a socket of its own (`SO_REUSEPORT`) and has its own sessions with control and its own
 //! connections to the forge: nothing of a request crosses a core.
 
 mod connection;

@@ -117,7 +117,10 @@ mod tests {
         let (busy, closed) = (store_denial(StoreError::Busy), store_denial(StoreError::Closed));
         assert_ne!(busy.message, closed.message);
         for denial in [busy, closed] {
-            assert_eq!((denial.reason, denial.retry_after), (Reason::StoreUnavailable, Some(Duration::from_secs(1))));
+            assert_eq!(
+                (denial.reason, denial.retry_after),
+                (Reason::StoreUnavailable, Some(Duration::from_secs(1)))
+            );
         }
     }
 

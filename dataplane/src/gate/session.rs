@@ -1,103 +1,282 @@
-//! The session's driver: connects to a control, carries questions and answers, and reconnects with back-off.
+//! One session as its askers see it: questions go into a queue, and each waits for the answer that has its id.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use gitdoor_proto::endpoint::{Connector, Endpoint};
 use gitdoor_proto::v1;
-use gitdoor_proto::v1::gate_client::GateClient;
+use gitdoor_proto::v1::session_request::Question;
 use gitdoor_proto::v1::session_response::Answer;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Channel;
+use tokio_stream::{Stream, StreamExt as _};
 
-use super::streams::{Cut, Streams};
-use super::{QUEUE, Session};
-use crate::upstream::cause;
+use crate::metrics::{Counted, SessionState};
 
-/// First wait after a failed attempt; doubles up to the last.
-const BACKOFF_FIRST: Duration = Duration::from_millis(20);
-/// Longest wait between attempts: a control that comes back is found within this.
-const BACKOFF_LAST: Duration = Duration::from_millis(500);
+/// Questions that may wait to be sent on one session; more are refused.
+const QUEUE: usize = 1024;
+/// A silent session is tried again with a single question after this.
+const TRIAL: Duration = Duration::from_secs(10);
 
-/// Keeps a session published for as long as anybody may ask.
-pub(super) async fn drive(
-    controls: Vec<Endpoint>,
-    connector: Connector,
-    publish: watch::Sender<Option<Arc<Session>>>,
-    streams: Arc<Streams>,
-) {
-    let mut backoff = BACKOFF_FIRST;
-    for control in controls.iter().cycle() {
-        let lived = tokio::select! {
-            lived = run(control, &connector, &publish, &streams) => lived,
-            () = publish.closed() => return,
-        };
-        publish.send_replace(None);
-        backoff = if lived { BACKOFF_FIRST } else { (backoff * 2).min(BACKOFF_LAST) };
-        tokio::time::sleep(backoff).await;
-    }
+/// What becomes of a question.
+#[derive(Debug)]
+pub(super) enum Reply {
+    /// It was answered.
+    Answer(Answer),
+    /// Control could not read it.
+    Unreadable,
+    /// The session ended before an answer came.
+    Lost {
+        /// Whether control may have seen the question.
+        sent: bool,
+    },
 }
 
-/// Runs one session to its end. False: there was none.
-async fn run(
-    control: &Endpoint,
-    connector: &Connector,
-    publish: &watch::Sender<Option<Arc<Session>>>,
-    streams: &Streams,
-) -> bool {
-    let Some(channel) = connect(control, connector).await else {
-        return false;
-    };
-    let (questions, queue) = mpsc::channel(QUEUE);
-    let answers = GateClient::new(channel).session(ReceiverStream::new(queue)).await;
-    let mut answers = match answers {
-        Ok(answers) => answers.into_inner(),
-        Err(status) => {
-            // A certificate that control does not take is told by the first call: the handshake ends before.
-            tracing::warn!(%control, code = %status.code(), cause = cause(&status), "control opened no session");
-            return false;
-        }
-    };
-    let session = Session::new(questions);
-    publish.send_replace(Some(Arc::clone(&session)));
-    tracing::info!("session with control");
-    loop {
-        match answers.message().await {
-            Ok(Some(v1::SessionResponse { answer: Some(Answer::Revocation(news)), .. })) => cut(streams, &news),
-            Ok(Some(v1::SessionResponse { id, answer: Some(answer) })) => session.answer(id, answer),
-            Ok(Some(v1::SessionResponse { answer: None, .. })) => {}
-            Ok(None) => break,
-            Err(status) => {
-                tracing::warn!(code = %status.code(), "the session with control was lost");
-                break;
-            }
-        }
-    }
-    publish.send_replace(None);
-    session.lose();
-    true
+/// A session that takes questions until it is closed.
+pub(super) struct Session {
+    questions: mpsc::Sender<v1::SessionRequest>,
+    next: AtomicU64,
+    sent: Arc<Sent>,
+    inner: Mutex<Inner>,
 }
 
-/// Connects to the first place of a control that is there.
-async fn connect(control: &Endpoint, connector: &Connector) -> Option<Channel> {
-    let addresses = match control.resolve().await {
-        Ok(addresses) => addresses,
-        Err(error) => {
-            tracing::warn!(%control, %error, "control's name cannot be looked up");
+struct Inner {
+    waiting: HashMap<u64, oneshot::Sender<Reply>>,
+    /// Since when a question has gone unanswered for too long, and nothing was answered.
+    silent: Option<Instant>,
+    /// Whether new questions are taken; none: the session is over.
+    open: bool,
+    counted: Option<Counted>,
+}
+
+/// How busy a session is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    /// Questions that have no answer yet.
+    pub(super) pending: usize,
+    /// Whether it is passed over while there is another.
+    pub(super) silent: bool,
+}
+
+impl Session {
+    /// A session, and the questions that it is to send.
+    pub(super) fn new() -> (Arc<Self>, impl Stream<Item = v1::SessionRequest> + Send + 'static) {
+        let (questions, queue) = mpsc::channel(QUEUE);
+        let sent = Arc::new(Sent(AtomicU64::new(0)));
+        let inner = Inner { waiting: HashMap::new(), silent: None, open: true, counted: None };
+        let session =
+            Arc::new(Self { questions, next: AtomicU64::new(1), sent: Arc::clone(&sent), inner: inner.into() });
+        let taken = move |request: v1::SessionRequest| sent.take(request.id).then_some(request);
+        (session, ReceiverStream::new(queue).map_while(taken))
+    }
+
+    /// Control has opened it.
+    pub(super) fn opened(&self) {
+        self.inner().counted = Some(Counted::new(SessionState::Live));
+    }
+
+    /// How busy it is; none: it takes no question now. A silent one that has long been asked nothing is not called so
+    /// at a trial, which has the time: a single question shows whether it answers again.
+    pub(super) fn load(&self, trial: Option<Instant>) -> Option<Load> {
+        let inner = self.inner();
+        if !inner.open || self.questions.capacity() == 0 {
             return None;
         }
-    };
-    for address in addresses {
-        match connector.connect(&address).await {
-            Ok(channel) => return Some(channel),
-            Err(error) => tracing::warn!(control = %address, cause = cause(&error), "control is not reachable"),
+        let pending = inner.waiting.len();
+        let due = |since| pending == 0 && trial.is_some_and(|now| now >= since + TRIAL);
+        Some(Load { pending, silent: inner.silent.is_some_and(|since| !due(since)) })
+    }
+
+    /// Puts a question. None: it was not taken, and control does not see it.
+    pub(super) fn put(self: &Arc<Self>, question: Question) -> Option<Waiting> {
+        let (reply, receiver) = oneshot::channel();
+        let mut inner = self.inner();
+        if !inner.open {
+            return None;
+        }
+        // Under the lock, so that ids go out in their order.
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        self.questions.try_send(v1::SessionRequest { id, question: Some(question) }).ok()?;
+        let now = Instant::now();
+        inner.waiting.insert(id, reply);
+        if let Some(since) = &mut inner.silent {
+            *since = now;
+        }
+        drop(inner);
+        Some(Waiting { session: Arc::clone(self), id, asked: now, reply: receiver })
+    }
+
+    /// Takes an answer in. Whatever it is, control is heard.
+    pub(super) fn answer(&self, id: u64, answer: Option<Answer>) {
+        let waiting = {
+            let mut inner = self.inner();
+            if inner.silent.take().is_some() {
+                inner.count(SessionState::Live);
+            }
+            inner.waiting.remove(&id)
+        };
+        if let Some(waiting) = waiting {
+            let _ = waiting.send(answer.map_or(Reply::Unreadable, Reply::Answer));
         }
     }
-    None
+
+    /// Marks it: a question has waited for too long.
+    pub(super) fn suspect(&self) {
+        let mut inner = self.inner();
+        if inner.silent.is_none() {
+            inner.silent = Some(Instant::now());
+            inner.count(SessionState::Silent);
+        }
+    }
+
+    /// Takes no more questions. Those under way may still be answered.
+    pub(super) fn close(&self) {
+        self.inner().open = false;
+    }
+
+    /// Whether no question waits.
+    pub(super) fn is_idle(&self) -> bool {
+        self.inner().waiting.is_empty()
+    }
+
+    /// Ends it, and every question under way.
+    pub(super) fn lose(&self) {
+        let last = self.sent.end();
+        let waiting = {
+            let mut inner = self.inner();
+            inner.open = false;
+            inner.counted = None;
+            std::mem::take(&mut inner.waiting)
+        };
+        for (id, waiting) in waiting {
+            let _ = waiting.send(Reply::Lost { sent: id <= last });
+        }
+    }
+
+    /// The last question that the connection has taken.
+    #[cfg(test)]
+    pub(super) fn taken(&self) -> u64 {
+        self.sent.0.load(Ordering::Acquire)
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-fn cut(streams: &Streams, news: &v1::Revocation) {
-    let cut = if news.reason() == v1::Reason::RunExpired { Cut::Expired } else { Cut::Revoked };
-    streams.cut(&news.run_id, cut);
+impl Inner {
+    fn count(&mut self, state: SessionState) {
+        if let Some(counted) = &mut self.counted {
+            counted.turn_to(state);
+        }
+    }
+}
+
+/// The last question that the connection has taken from the queue: a later one was not sent.
+struct Sent(AtomicU64);
+
+impl Sent {
+    const ENDED: u64 = u64::MAX;
+
+    /// False once the session is over: what is still in the queue then stays there.
+    fn take(&self, id: u64) -> bool {
+        let advance = |last| (last != Self::ENDED).then_some(id);
+        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, advance).is_ok()
+    }
+
+    /// Lets nothing more be taken; the last that was.
+    fn end(&self) -> u64 {
+        self.0.swap(Self::ENDED, Ordering::AcqRel)
+    }
+}
+
+/// A question that was put; dropped, it forgets its entry, so that a late answer falls to the floor.
+pub(super) struct Waiting {
+    /// Where it was put.
+    pub(super) session: Arc<Session>,
+    /// When.
+    pub(super) asked: Instant,
+    id: u64,
+    reply: oneshot::Receiver<Reply>,
+}
+
+impl Future for Waiting {
+    type Output = (Arc<Session>, Instant, Reply);
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.reply).poll(context).map(|reply| {
+            let reply = reply.unwrap_or(Reply::Lost { sent: true });
+            (Arc::clone(&self.session), self.asked, reply)
+        })
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.session.inner().waiting.remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gitdoor_proto::v1::session_request::Question;
+
+    use super::*;
+
+    fn put(session: &Arc<Session>) -> Waiting {
+        session.put(Question::Report(v1::ReportPushRequest::default())).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_lost_question_is_known_to_have_been_sent_or_not() {
+        let (session, mut queue) = Session::new();
+        let (sent, unsent) = (put(&session), put(&session));
+        assert_eq!(queue.next().await.map(|request| request.id), Some(1));
+        session.lose();
+        assert!(matches!(sent.await, (_, _, Reply::Lost { sent: true })));
+        assert!(matches!(unsent.await, (_, _, Reply::Lost { sent: false })));
+        assert!(queue.next().await.is_none(), "what was said to be unsent was sent");
+        assert!(session.put(Question::Report(v1::ReportPushRequest::default())).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_question_that_control_cannot_read_is_answered_at_once() {
+        let (session, _queue) = Session::new();
+        let waiting = put(&session);
+        session.answer(1, None);
+        assert!(matches!(waiting.await, (_, _, Reply::Unreadable)));
+        assert!(session.is_idle());
+    }
+
+    #[tokio::test]
+    async fn a_silent_session_is_tried_with_one_question_after_a_while() {
+        let (session, _queue) = Session::new();
+        let waiting = put(&session);
+        let (now, later) = (Instant::now(), Instant::now() + TRIAL);
+        let silent = |trial| session.load(trial).unwrap().silent;
+        assert!(!silent(None));
+        session.suspect();
+        assert!(silent(Some(now)) && silent(Some(later)), "a question waits for it");
+        drop(waiting);
+        let later = later + TRIAL;
+        assert!(silent(Some(now)) && silent(None) && !silent(Some(later)));
+        let trial = put(&session);
+        assert!(silent(Some(later)), "it was tried twice");
+        session.answer(trial.id, None);
+        assert!(!silent(None));
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_takes_no_question() {
+        let (session, _queue) = Session::new();
+        let waiting: Vec<_> = (0..QUEUE).map(|_| put(&session)).collect();
+        assert_eq!(session.load(None).map(|load| load.pending), None);
+        assert!(session.put(Question::Report(v1::ReportPushRequest::default())).is_none());
+        drop(waiting);
+        assert!(session.is_idle());
+    }
 }

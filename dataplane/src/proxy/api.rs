@@ -47,7 +47,7 @@ impl Proxy {
     ) -> Result<Response<Body>, Refusal> {
         exchange.record.path(target.path());
         let method = &exchange.head.method;
-        let answer = self.ask_api(exchange, &allowed.permit, Asks::Rest(method, &target)).await?;
+        let answer = self.ask_api(exchange, &allowed.granted.permit, Asks::Rest(method, &target)).await?;
         let location = match self.leads(exchange, &answer, &target)? {
             None => None,
             Some(Leads::Back(url)) => Some(url),
@@ -64,7 +64,7 @@ impl Proxy {
         allowed: Allowed,
     ) -> Result<Response<Body>, Refusal> {
         let query = query::read(&exchange.head.headers, &mut exchange.inbound).await?;
-        let answer = self.ask_api(exchange, &allowed.permit, Asks::Graphql(query)).await?;
+        let answer = self.ask_api(exchange, &allowed.granted.permit, Asks::Graphql(query)).await?;
         if answer.status().is_redirection() {
             return Err(UpstreamError::Redirect.into());
         }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gitdoor_proto::{Permit, Token};
+use gitdoor_proto::Token;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Response, StatusCode};
 use hyper::body::Incoming;
@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Exchange;
 use crate::body::{Body, Drink, Feed, Inbound};
-use crate::gate::Gate;
+use crate::gate::{Gate, Granted};
 use crate::headers;
 use crate::refusal::Refusal;
 use crate::upstream::{Lease, UpstreamError};
@@ -127,9 +127,9 @@ pub(super) async fn late(lease: &Lease, most: Duration) {
 
 /// Gives a token back that the forge answered 401 to. A body that streamed is not repeated: the next request gets
 /// another token.
-pub(super) async fn give_back_refused(answer: &Response<Incoming>, gate: &Gate, permit: &Permit, token: &Token) {
+pub(super) async fn give_back_refused(answer: &Response<Incoming>, gate: &Gate, granted: &Granted, token: &Token) {
     if answer.status() == StatusCode::UNAUTHORIZED {
-        drop(gate.replace_token(permit.authorization(), token).await);
+        drop(gate.replace_token(granted, token).await);
     }
 }
 

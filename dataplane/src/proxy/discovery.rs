@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use gitdoor_proto::permit::Grant;
-use gitdoor_proto::{Bearer, Permit, RepositoryName};
+use gitdoor_proto::{Bearer, RepositoryName};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -13,6 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{Allowed, Exchange, Proxy, forwardable};
 use crate::body::{Answer, Body, Outbound};
+use crate::gate::Granted;
 use crate::git::advertisement::Rewriter;
 use crate::headers;
 use crate::intent;
@@ -35,8 +36,8 @@ impl Proxy {
         service: Service,
         asked: RepositoryName,
     ) -> Result<Response<Body>, Refusal> {
-        let (repository, _) = forwardable(&allowed.permit)?;
-        let (answer, moved) = self.ask(exchange, &allowed.permit, service, repository, None).await?;
+        let (repository, _) = forwardable(&allowed.granted.permit)?;
+        let (answer, moved) = self.ask(exchange, &allowed.granted, service, repository, None).await?;
         let (allowed, answer) = match moved {
             None => (allowed, answer),
             Some(name) => {
@@ -64,11 +65,10 @@ impl Proxy {
             Service::UploadPack => {}
             Service::ReceivePack => {
                 let question = intent::discovery(name, true);
-                (allowed.permit, allowed.asked) =
-                    self.gate.authorize(bearer, exchange.record.id(), question).await?;
+                allowed.granted = self.gate.authorize(bearer, exchange.record.id(), question).await?;
             }
         }
-        match self.ask(exchange, &allowed.permit, service, name, None).await? {
+        match self.ask(exchange, &allowed.granted, service, name, None).await? {
             (answer, None) => Ok((allowed, answer)),
             (_, Some(_)) => Err(UpstreamError::Redirect.into()),
         }
@@ -79,12 +79,12 @@ impl Proxy {
     pub(super) async fn ask(
         &self,
         exchange: &Exchange,
-        permit: &Permit,
+        granted: &Granted,
         service: Service,
         repository: &RepositoryName,
         body: Option<Bytes>,
     ) -> Result<(Response<Incoming>, Option<RepositoryName>), Refusal> {
-        let (_, token) = forwardable(permit)?;
+        let (_, token) = forwardable(&granted.permit)?;
         let client = &exchange.head.headers;
         let discovery = body.is_none();
         let mut request = GitRequest { discovery, service, repository, client, token, length: None };
@@ -95,7 +95,7 @@ impl Proxy {
             answer = self.upstream.send(request, Outbound::Full(body.clone())).await?;
         }
         if answer.status() == StatusCode::UNAUTHORIZED {
-            replaced = self.gate.replace_token(permit.authorization(), token).await?;
+            replaced = self.gate.replace_token(granted, token).await?;
             request.token = &replaced;
             answer = self.upstream.send(request, Outbound::Full(body)).await?;
         }
@@ -133,8 +133,8 @@ impl Proxy {
         }
         let (mut head, mut incoming) = answer.into_parts();
         let first = self.confirm(&mut incoming).await?;
-        if let Grant::Forward { bind: true, .. } = allowed.permit.grant() {
-            self.gate.bind(allowed.permit.authorization()).await?;
+        if let Grant::Forward { bind: true, .. } = allowed.granted.permit.grant() {
+            self.gate.bind(&allowed.granted).await?;
         }
         head.headers.remove(CONTENT_LENGTH);
         let down = headers::downward(&head.headers);

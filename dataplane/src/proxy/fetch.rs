@@ -39,8 +39,8 @@ impl Proxy {
         allowed: Allowed,
         body: Bytes,
     ) -> Result<Response<Body>, Refusal> {
-        let (repository, _) = forwardable(&allowed.permit)?;
-        let ask = |name| self.ask(exchange, &allowed.permit, Service::UploadPack, name, Some(body.clone()));
+        let (repository, _) = forwardable(&allowed.granted.permit)?;
+        let ask = |name| self.ask(exchange, &allowed.granted, Service::UploadPack, name, Some(body.clone()));
         let answer = match ask(repository).await? {
             (answer, None) => answer,
             (_, Some(name)) => match ask(&name).await? {
@@ -59,8 +59,8 @@ impl Proxy {
         allowed: Allowed,
         body: Bytes,
     ) -> Result<Response<Body>, Refusal> {
-        let (repository, _) = forwardable(&allowed.permit)?;
-        match self.ask(exchange, &allowed.permit, Service::ReceivePack, repository, Some(body)).await? {
+        let (repository, _) = forwardable(&allowed.granted.permit)?;
+        match self.ask(exchange, &allowed.granted, Service::ReceivePack, repository, Some(body)).await? {
             (answer, None) => {
                 expect(&answer, Service::ReceivePack, "result")?;
                 Ok(self.relay(exchange, allowed, answer))

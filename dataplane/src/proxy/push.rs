@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gitdoor_proto::permit::Grant;
-use gitdoor_proto::{Permit, Reason, RepositoryName, Token, v1};
+use gitdoor_proto::{Reason, RepositoryName, Token, v1};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Response};
 use http_body_util::BodyExt as _;
@@ -20,7 +20,7 @@ use super::carry::{Begun, HeldBack, Most, give_back_refused, late, length, pump}
 use super::discovery::{expect, is_coded};
 use super::{Allowed, Exchange, Limits, Proxy, forwardable};
 use crate::body::{Body, Inbound, Outbound, pipe};
-use crate::gate::{Gate, GateError, Guard};
+use crate::gate::{Gate, GateError, Granted, Guard};
 use crate::git::report_status::{Outcome, Reader};
 use crate::intent::Push;
 use crate::record::{Interruption, Record};
@@ -50,11 +50,11 @@ impl Proxy {
         allowed: Allowed,
         push: Push,
     ) -> Result<Response<Body>, Refusal> {
-        let Allowed { permit, asked, guard } = allowed;
-        let Grant::Forward { lease: Some(duration), .. } = permit.grant() else {
+        let Allowed { granted, guard } = allowed;
+        let Grant::Forward { lease: Some(duration), .. } = granted.permit.grant() else {
             return Err(GateError::Unreadable.into());
         };
-        let lease = Lease::new(asked, *duration);
+        let lease = Lease::new(granted.asked, *duration);
         let (begin, response) = oneshot::channel();
         let carrier = Carrier {
             gate: self.gate.clone(),
@@ -63,8 +63,7 @@ impl Proxy {
             headers: exchange.head.headers.clone(),
             guard,
             record: exchange.record.clone(),
-            permit,
-            asked,
+            granted,
             lease,
             push,
         };
@@ -81,8 +80,7 @@ struct Carrier {
     headers: HeaderMap,
     guard: Guard,
     record: Record,
-    permit: Permit,
-    asked: Instant,
+    granted: Granted,
     lease: Arc<Lease>,
     push: Push,
 }
@@ -107,7 +105,7 @@ impl Carrier {
 
     /// Bytes up, answer down, lease kept: until the answer ends or something breaks.
     async fn exchange(&self, inbound: &mut Inbound, down: &mut Downlink) -> Result<Outcome, Refusal> {
-        let (repository, token) = forwardable(&self.permit)?;
+        let (repository, token) = forwardable(&self.granted.permit)?;
         let mut keep = std::pin::pin!(self.keep());
         let mut connection = tokio::select! {
             biased;
@@ -164,12 +162,12 @@ impl Carrier {
     }
 
     async fn renew(&self) -> Interruption {
-        let mut next = self.asked + RENEWAL;
+        let mut next = self.granted.asked + RENEWAL;
         loop {
             sleep_until(next).await;
             next = Instant::now() + RENEWAL;
             let sent = self.lease.is_sent();
-            match self.gate.renew(self.permit.authorization(), sent).await {
+            match self.gate.renew(&self.granted, sent).await {
                 Ok((duration, asked)) => {
                     self.lease.extend(asked, duration);
                     next = asked + RENEWAL;
@@ -195,8 +193,8 @@ impl Carrier {
             () = late(&self.lease, self.upstream.config().head_timeout) => return Err(UpstreamError::Silent.into()),
         };
         self.record.upstream(answer.status());
-        let (_, token) = forwardable(&self.permit)?;
-        give_back_refused(&answer, &self.gate, &self.permit, token).await;
+        let (_, token) = forwardable(&self.granted.permit)?;
+        give_back_refused(&answer, &self.gate, &self.granted, token).await;
         if let Some(error) = UpstreamError::of(answer.status(), answer.headers()) {
             return Err(error.into());
         }
@@ -258,13 +256,13 @@ impl Carrier {
             .map(|(name, message)| v1::UpstreamRefusal { ref_name: name.to_vec(), message: message.clone() })
             .collect();
         let report = v1::ReportPushRequest {
-            authorization: self.permit.authorization().to_owned(),
             result: result.into(),
             upstream_refusals,
             request_bytes: self.record.request_bytes(),
+            ..Default::default()
         };
         for _ in 0..REPORTS {
-            match self.gate.report(report.clone()).await {
+            match self.gate.report(&self.granted, report.clone()).await {
                 Ok(()) => return,
                 Err(Refusal::Gate(_)) => {}
                 Err(Refusal::Denied(denial)) if is_outage(denial.reason) => sleep(RENEWAL).await,

@@ -4,14 +4,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gitdoor_proto::Permit;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Response};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::body::{Body, Inbound, Outbound, RelayLimits, pass, pipe};
-use crate::gate::Gate;
+use crate::gate::{Gate, Granted};
 use crate::proxy::carry::{Begun, HeldBack, Most, give_back_refused, late, length, pump};
 use crate::proxy::discovery::expect;
 use crate::proxy::{Allowed, Exchange, Proxy, forwardable};
@@ -32,14 +31,14 @@ impl Proxy {
         first: Bytes,
     ) -> Result<Response<Body>, Refusal> {
         let (begin, response) = oneshot::channel();
-        let (permit, limits) = allowed.split(&self.upstream);
+        let (granted, limits) = allowed.split(&self.upstream);
         let carrier = Carrier {
             gate: self.gate.clone(),
             upstream: Arc::clone(&self.upstream),
             headers: exchange.head.headers.clone(),
             record: exchange.record.clone(),
             drain_bytes: self.limits.drain_bytes,
-            permit,
+            granted,
         };
         self.tasks.spawn(carrier.carry(first, exchange.inbound.take(), limits, begin));
         exchange.begun(response).await
@@ -53,7 +52,7 @@ struct Carrier {
     headers: HeaderMap,
     record: Record,
     drain_bytes: u64,
-    permit: Permit,
+    granted: Granted,
 }
 
 impl Carrier {
@@ -126,7 +125,7 @@ impl Carrier {
         body: Outbound,
         lease: &Arc<Lease>,
     ) -> Result<Response<hyper::body::Incoming>, Refusal> {
-        let (repository, token) = forwardable(&self.permit)?;
+        let (repository, token) = forwardable(&self.granted.permit)?;
         let request = GitRequest {
             discovery: false,
             service: Service::UploadPack,
@@ -142,7 +141,7 @@ impl Carrier {
             () = late(lease, self.upstream.config().head_timeout) => return Err(UpstreamError::Silent.into()),
         };
         self.record.upstream(answer.status());
-        give_back_refused(&answer, &self.gate, &self.permit, token).await;
+        give_back_refused(&answer, &self.gate, &self.granted, token).await;
         if is_redirect(answer.status()) {
             return Err(UpstreamError::Renamed.into());
         }

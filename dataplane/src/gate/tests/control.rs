@@ -1,0 +1,276 @@
+//! A control for tests: a real server of the Gate in a runtime of its own, which answers, is silent, drains or dies as
+//! it is told.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use gitdoor_proto::endpoint::{Address, Endpoint};
+use gitdoor_proto::v1;
+use gitdoor_proto::v1::gate_server::{Gate as GateRpc, GateServer};
+use gitdoor_proto::v1::session_request::Question;
+use gitdoor_proto::v1::session_response::Answer;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Runtime;
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio_stream::wrappers::{ReceiverStream, UnixListenerStream};
+use tonic::transport::Server;
+use tonic::transport::server::{Router, TcpIncoming};
+use tonic::{Request, Response, Status, Streaming};
+
+/// Where it listens.
+#[derive(Clone)]
+pub(super) enum Place {
+    /// On loopback.
+    Tcp(SocketAddr),
+    /// On a socket.
+    Unix(PathBuf),
+}
+
+impl Place {
+    /// As its clients know it.
+    pub(super) fn address(&self) -> Address {
+        let text = match self {
+            Self::Tcp(address) => format!("http://{address}"),
+            Self::Unix(path) => format!("unix:{}", path.display()),
+        };
+        // A number is looked up without a wait.
+        text.parse::<Endpoint>().unwrap().resolve().now_or_never().unwrap().unwrap().remove(0)
+    }
+}
+
+/// A control that does as it is told.
+pub(super) struct Scripted {
+    pub(super) place: Place,
+    script: Arc<Script>,
+    runtime: Option<Runtime>,
+    /// Whether it lets no question through to itself.
+    deaf: bool,
+}
+
+struct Script {
+    name: &'static str,
+    silent: watch::Sender<bool>,
+    draining: AtomicBool,
+    drain: broadcast::Sender<()>,
+    news: broadcast::Sender<v1::Revocation>,
+    seen: watch::Sender<Vec<Question>>,
+}
+
+impl Scripted {
+    /// On loopback.
+    pub(super) async fn tcp(name: &'static str) -> Self {
+        Self::start(name, Place::Tcp(SocketAddr::from(([127, 0, 0, 1], 0))), false).await
+    }
+
+    /// On a Unix socket.
+    pub(super) async fn unix(name: &'static str, folder: &Path) -> Self {
+        Self::start(name, Place::Unix(folder.join(name)), false).await
+    }
+
+    /// One that opens sessions, and leaves every question with those who ask.
+    pub(super) async fn deaf(name: &'static str) -> Self {
+        Self::start(name, Place::Tcp(SocketAddr::from(([127, 0, 0, 1], 0))), true).await
+    }
+
+    async fn start(name: &'static str, place: Place, deaf: bool) -> Self {
+        let script = Script {
+            name,
+            silent: watch::channel(false).0,
+            draining: AtomicBool::new(false),
+            drain: broadcast::channel(1).0,
+            news: broadcast::channel(8).0,
+            seen: watch::channel(Vec::new()).0,
+        };
+        let mut control = Self { place, script: Arc::new(script), runtime: None, deaf };
+        control.start_again().await;
+        control
+    }
+
+    /// Serves, on the address that it has.
+    pub(super) async fn start_again(&mut self) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let window = self.deaf.then_some(0);
+        let router = Server::builder().initial_stream_window_size(window);
+        let router = { router }.add_service(GateServer::from_arc(Arc::clone(&self.script)));
+        let served = runtime.spawn(serve(router, self.place.clone()));
+        self.place = served.await.unwrap();
+        self.runtime = Some(runtime);
+    }
+
+    /// Dies, with all its connections.
+    pub(super) async fn stop(&mut self) {
+        let runtime = self.runtime.take().unwrap();
+        tokio::task::spawn_blocking(|| runtime.shutdown_timeout(Duration::from_secs(10))).await.unwrap();
+        if let Place::Unix(path) = &self.place {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+
+    /// Reads questions, and does not answer them before it speaks.
+    pub(super) fn be_silent(&self) {
+        self.script.silent.send_replace(true);
+    }
+
+    /// Answers what was asked, and what is.
+    pub(super) fn speak(&self) {
+        self.script.silent.send_replace(false);
+    }
+
+    /// Ends its sessions and opens none.
+    pub(super) fn drain(&self) {
+        self.script.draining.store(true, Ordering::SeqCst);
+        self.script.drain.send(()).unwrap();
+    }
+
+    /// Opens sessions again.
+    pub(super) fn come_back(&self) {
+        self.script.draining.store(false, Ordering::SeqCst);
+    }
+
+    /// Tells its sessions that a run was revoked.
+    pub(super) fn revoke(&self, run: &str) {
+        let news = v1::Revocation { run_id: run.into(), reason: v1::Reason::RunRevoked.into() };
+        self.script.news.send(news).unwrap();
+    }
+
+    /// The questions that it has seen.
+    pub(super) fn seen(&self) -> Vec<Question> {
+        self.script.seen.borrow().clone()
+    }
+
+    /// Waits until it has seen so many questions.
+    pub(super) async fn until_seen(&self, count: usize) {
+        self.script.seen.subscribe().wait_for(|seen| seen.len() >= count).await.unwrap();
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Serves in a task, and returns the address that was bound.
+async fn serve(router: Router, place: Place) -> Place {
+    match place {
+        Place::Tcp(address) => {
+            let listener = TcpListener::bind(address).await.unwrap();
+            let place = Place::Tcp(listener.local_addr().unwrap());
+            tokio::spawn(router.serve_with_incoming(TcpIncoming::from(listener)));
+            place
+        }
+        Place::Unix(path) => {
+            let listener = UnixListenerStream::new(UnixListener::bind(&path).unwrap());
+            tokio::spawn(router.serve_with_incoming(listener));
+            Place::Unix(path)
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl GateRpc for Script {
+    type SessionStream = Pin<Box<dyn tokio_stream::Stream<Item = Result<v1::SessionResponse, Status>> + Send>>;
+
+    async fn session(
+        &self,
+        request: Request<Streaming<v1::SessionRequest>>,
+    ) -> Result<Response<Self::SessionStream>, Status> {
+        if self.draining.load(Ordering::SeqCst) {
+            return Err(Status::unavailable("control is draining"));
+        }
+        let (answers, receiver) = mpsc::channel(1024);
+        let session = Session {
+            name: self.name,
+            seen: self.seen.clone(),
+            silent: self.silent.subscribe(),
+            drain: self.drain.subscribe(),
+            news: self.news.subscribe(),
+            answers,
+        };
+        tokio::spawn(session.run(request.into_inner()));
+        Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+    }
+
+    async fn authorize(
+        &self,
+        _request: Request<v1::AuthorizeRequest>,
+    ) -> Result<Response<v1::AuthorizeResponse>, Status> {
+        Err(Status::unimplemented("a session is asked"))
+    }
+}
+
+struct Session {
+    name: &'static str,
+    seen: watch::Sender<Vec<Question>>,
+    silent: watch::Receiver<bool>,
+    drain: broadcast::Receiver<()>,
+    news: broadcast::Receiver<v1::Revocation>,
+    answers: mpsc::Sender<Result<v1::SessionResponse, Status>>,
+}
+
+impl Session {
+    async fn run(mut self, mut questions: Streaming<v1::SessionRequest>) {
+        let mut held = Vec::new();
+        loop {
+            let message = tokio::select! {
+                question = questions.message() => match question {
+                    Ok(Some(question)) => {
+                        self.seen.send_modify(|seen| seen.extend(question.question.clone()));
+                        held.push(question);
+                        None
+                    }
+                    Ok(None) | Err(_) => return,
+                },
+                changed = self.silent.changed() => changed.ok().and(None),
+                _ = self.drain.recv() => return,
+                news = self.news.recv() => {
+                    let answer = Some(Answer::Revocation(news.unwrap()));
+                    Some(v1::SessionResponse { id: 0, answer })
+                }
+            };
+            let spoken = if *self.silent.borrow() { Vec::new() } else { std::mem::take(&mut held) };
+            let spoken = spoken.into_iter().map(|it| v1::SessionResponse {
+                id: it.id,
+                answer: it.question.map(|question| answer(self.name, &question)),
+            });
+            for message in message.into_iter().chain(spoken) {
+                if self.answers.send(Ok(message)).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Yes, to whatever is asked. An authorization begins with the name of the control that gave it.
+fn answer(name: &str, question: &Question) -> Answer {
+    let second = |seconds| Some(prost_types::Duration { seconds, nanos: 0 });
+    match question {
+        Question::Authorize(_) => {
+            let permit = v1::Permit { authorization: name.into(), remaining: second(60), ..Default::default() };
+            let verdict = v1::authorize_response::Verdict::Permit(permit);
+            Answer::Authorize(v1::AuthorizeResponse { verdict: Some(verdict) })
+        }
+        Question::Bind(_) => {
+            let verdict = v1::bind_run_response::Verdict::Bound(v1::Bound::default());
+            Answer::Bind(v1::BindRunResponse { verdict: Some(verdict) })
+        }
+        Question::Renew(_) => {
+            let verdict = v1::renew_lease_response::Verdict::Lease(v1::Lease { duration: second(2) });
+            Answer::Renew(v1::RenewLeaseResponse { verdict: Some(verdict) })
+        }
+        Question::Report(_) => Answer::Report(v1::ReportPushResponse { refusal: None }),
+        Question::ReplaceToken(_) => {
+            let token = v1::Token { value: "ghs_x".into(), id: "1".into(), age: second(1) };
+            let verdict = v1::replace_token_response::Verdict::Token(token);
+            Answer::ReplaceToken(v1::ReplaceTokenResponse { verdict: Some(verdict) })
+        }
+    }
+}
