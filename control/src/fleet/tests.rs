@@ -346,7 +346,7 @@ async fn the_end_of_a_run_is_told_to_the_sessions_of_every_control_once() {
     a.revoke("r").await.unwrap();
     let revoked = Instant::now();
     assert_eq!(told().await, ended("r"));
-    assert!(revoked.elapsed() < HEAR * 3, "{:?}", revoked.elapsed());
+    assert!(revoked.elapsed() < HEAR * 5, "{:?}", revoked.elapsed());
     for _ in 0..3 {
         hear_once(&*b.store, &b.leases, clock::now()).await.unwrap();
     }

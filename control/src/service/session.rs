@@ -57,7 +57,7 @@ impl Drop for Open {
     }
 }
 
-/// The ends of the last minute, then each as it comes.
+/// The ends of the last minutes, then each as it comes.
 fn told(
     missed: &[Ended],
     news: broadcast::Receiver<Ended>,
