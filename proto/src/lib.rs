@@ -3,6 +3,7 @@
 //! A word is parsed once, where it comes in, by a total parser; after that its type is the proof.
 
 pub mod bearer;
+pub mod descriptors;
 #[cfg(feature = "connect")]
 pub mod endpoint;
 pub mod permit;

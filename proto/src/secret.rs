@@ -16,6 +16,12 @@ impl fmt::Debug for v1::RotateBearerResponse {
     }
 }
 
+impl fmt::Debug for v1::MintMirrorTokenResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MintMirrorTokenResponse").field("mirror_token", &self.mirror_token).finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for v1::AuthorizeRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AuthorizeRequest")
@@ -38,9 +44,10 @@ mod tests {
     #[test]
     fn no_message_shows_its_secret() {
         let shown = format!(
-            "{:?} {:?} {:?} {:?}",
+            "{:?} {:?} {:?} {:?} {:?}",
             v1::RegisterRunResponse { run: None, bearer: "hush".into() },
             v1::RotateBearerResponse { run: None, bearer: "hush".into() },
+            v1::MintMirrorTokenResponse { token: "hush".into(), mirror_token: None },
             v1::AuthorizeRequest { secret: "hush".into(), ..Default::default() },
             v1::SessionResponse {
                 id: 1,
