@@ -1,4 +1,4 @@
-//! The forge as control needs it: tokens of two scopes, a repository's facts, and why it gives neither.
+//! The forge as control needs it: tokens of three scopes, a repository's facts, and why it gives neither.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -27,6 +27,13 @@ pub trait Forge: Send + Sync + 'static {
         &self,
         target: &Target,
         workflows: bool,
+        now: SystemTime,
+    ) -> impl Future<Output = Result<Minted, MintError>> + Send;
+
+    /// A token for a trusted host's clone: it reads exactly one repository, its pull requests included.
+    fn mirror_token(
+        &self,
+        repository: &RepositoryName,
         now: SystemTime,
     ) -> impl Future<Output = Result<Minted, MintError>> + Send;
 
@@ -77,18 +84,24 @@ struct Inner {
     /// Id and name of the one repository that it is pinned to.
     repository: Option<(u64, RepositoryName)>,
     minted_at: SystemTime,
+    expires_at: SystemTime,
 }
 
 impl Minted {
     /// Wraps a token; `repository` is the one that it is pinned to, by id and present name.
     #[must_use]
-    pub fn new(token: SecretString, repository: Option<(u64, RepositoryName)>, minted_at: SystemTime) -> Self {
+    pub fn new(
+        token: SecretString,
+        repository: Option<(u64, RepositoryName)>,
+        minted_at: SystemTime,
+        expires_at: SystemTime,
+    ) -> Self {
         let hash = Sha256::digest(token.expose_secret());
         let mut id = String::with_capacity(2 * ID_BYTES);
         for byte in hash.iter().take(ID_BYTES) {
             let _infallible = write!(id, "{byte:02x}");
         }
-        Self(Arc::new(Inner { token, id, repository, minted_at }))
+        Self(Arc::new(Inner { token, id, repository, minted_at, expires_at }))
     }
 
     /// The token's text, for an `Authorization` header and for nothing else.
@@ -107,6 +120,12 @@ impl Minted {
     #[must_use]
     pub fn minted_at(&self) -> SystemTime {
         self.0.minted_at
+    }
+
+    /// When the forge ends it.
+    #[must_use]
+    pub fn expires_at(&self) -> SystemTime {
+        self.0.expires_at
     }
 
     /// The repository that it is pinned to, when it is pinned to one.

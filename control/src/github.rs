@@ -21,6 +21,7 @@ use std::time::{Duration, SystemTime};
 use cache::Cache;
 use client::Client;
 use flight::{Flight, Flights, Landing};
+use gitdoor_proto::RepositoryName;
 use jwt::AppKey;
 use mint::{Ask, Permissions, Repositories};
 use secrecy::zeroize::Zeroizing;
@@ -217,6 +218,11 @@ impl Forge for GitHub {
             Target::Bound { id, name: _ } => Repositories::Id(*id),
         };
         self.token(self.ask(Permissions::Write { workflows }, repositories), now).await
+    }
+
+    async fn mirror_token(&self, repository: &RepositoryName, now: SystemTime) -> Result<Minted, MintError> {
+        let repositories = Repositories::Names(vec![repository.clone()]);
+        self.token(self.ask(Permissions::Mirror, repositories), now).await
     }
 
     async fn facts(&self, minted: &Minted, fresh: bool, now: SystemTime) -> Result<Facts, MintError> {

@@ -13,6 +13,7 @@ pub mod github;
 pub mod lease;
 pub mod listen;
 pub mod metrics;
+pub mod mirror;
 pub mod policy;
 pub mod push;
 pub mod run;

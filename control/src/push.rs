@@ -12,7 +12,7 @@ use crate::run::Invalid;
 /// The system has no randomness to give.
 #[derive(Debug, thiserror::Error)]
 #[error("the system's random source failed")]
-pub struct NoRandomness(#[source] getrandom::Error);
+pub struct NoRandomness(#[from] getrandom::Error);
 
 impl NoRandomness {
     /// Random bytes, or this.

@@ -1,4 +1,4 @@
-//! What control remembers: runs with their bindings, and the ledger of pushes.
+//! What control remembers: runs with their bindings, and the ledger of pushes and of tokens for mirrors.
 //!
 //! What an operation has answered is durable. Every operation is atomic by itself; none needs another to hold. What
 //! becomes of a run is not decided here: the rules are its own, in `run/life.rs`.
@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod conformance;
 pub mod measured;
+mod migration;
 #[cfg(test)]
 mod model;
 pub mod postgres;
@@ -19,6 +20,7 @@ use std::time::{Duration, SystemTime};
 use gitdoor_proto::{BearerHash, RunId};
 
 use crate::fleet::ControlId;
+use crate::mirror::MirrorToken;
 use crate::push::{Closing, Push, PushId};
 use crate::run::{Binding, Run, Transition};
 
@@ -131,8 +133,14 @@ pub trait Store: Send + Sync + 'static {
     /// Runs that were revoked after a time.
     fn ended_since(&self, time: SystemTime) -> impl Future<Output = Result<Vec<RunId>, StoreError>> + Send;
 
-    /// Removes runs that expired before a time, and their pushes, at most `limit` rows. Returns how many; fewer
-    /// than `limit`: there are no more.
+    /// Writes that a token for a mirror is handed out.
+    fn record_mirror_token(&self, row: &MirrorToken) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// The tokens for mirrors that were handed out, newest first.
+    fn mirror_tokens(&self, limit: u32) -> impl Future<Output = Result<Vec<MirrorToken>, StoreError>> + Send;
+
+    /// Removes runs that expired before a time, and their pushes, and the tokens for mirrors that did, at most
+    /// `limit` rows. Returns how many; fewer than `limit`: there are no more.
     fn prune(&self, before: SystemTime, limit: u32) -> impl Future<Output = Result<u32, StoreError>> + Send;
 }
 

@@ -65,20 +65,22 @@ impl Village {
         std::mem::take(&mut self.state().asked)
     }
 
+    fn id_of(&self, name: &RepositoryName) -> Result<u64, MintError> {
+        let state = self.state();
+        let found = state.repositories.values().find(|facts| facts.full_name == *name).map(|facts| facts.id);
+        found.ok_or(MintError::RepositoryUnknown)
+    }
+
     fn mint(&self, what: String, id: Option<u64>, now: SystemTime) -> Result<Minted, MintError> {
         let mut state = self.state();
         let text = format!("ghs_{what}_{}", state.generation).replace('/', "_");
         state.asked.push(what);
+        let name = |id| state.repositories.get(&id).map(|facts| (id, facts.full_name.clone()));
         match &state.failure {
             Some(failure) => Err(*failure),
-            None => Ok(minted(text, id, now)),
+            None => Ok(Minted::new(text.into(), id.and_then(name), now, now + Duration::from_hours(1))),
         }
     }
-}
-
-fn minted(text: String, id: Option<u64>, now: SystemTime) -> Minted {
-    let name = RepositoryName::parse("acme/pinned").unwrap();
-    Minted::new(text.into(), id.map(|id| (id, name)), now)
 }
 
 impl Forge for Village {
@@ -91,14 +93,15 @@ impl Forge for Village {
 
     async fn write_token(&self, target: &Target, workflows: bool, now: SystemTime) -> Result<Minted, MintError> {
         let id = match target {
-            Target::Bound { id, .. } => Some(*id),
-            Target::Named(name) => {
-                let state = self.state();
-                state.repositories.values().find(|facts| facts.full_name == *name).map(|facts| facts.id)
-            }
+            Target::Bound { id, .. } => *id,
+            Target::Named(name) => self.id_of(name)?,
         };
-        let id = id.ok_or(MintError::RepositoryUnknown)?;
         self.mint(format!("write-{id}{}", if workflows { "" } else { "-plain" }), Some(id), now)
+    }
+
+    async fn mirror_token(&self, repository: &RepositoryName, now: SystemTime) -> Result<Minted, MintError> {
+        let id = self.id_of(repository)?;
+        self.mint(format!("mirror-{id}"), Some(id), now)
     }
 
     async fn facts(&self, minted: &Minted, fresh: bool, now: SystemTime) -> Result<Facts, MintError> {

@@ -35,7 +35,6 @@ pub(super) struct Cache {
 
 struct Kept {
     minted: Minted,
-    expires_at: SystemTime,
     facts: Option<(Facts, SystemTime)>,
 }
 
@@ -74,13 +73,13 @@ impl Cache {
 
     /// Keeps a checked token.
     pub(super) fn keep(&mut self, ask: &Ask, fresh: Fresh, now: SystemTime) {
-        let Fresh { minted, expires_at, repository } = fresh;
+        let Fresh { minted, repository } = fresh;
         self.tokens.retain(|_, kept| kept.is_usable(now));
-        make_room(&mut self.tokens, |kept| kept.expires_at);
+        make_room(&mut self.tokens, |kept| kept.minted.expires_at());
         if let (Permissions::Write { .. }, Some((id, name))) = (ask.permissions, repository) {
             self.rename(id, name);
         }
-        self.tokens.insert(self.kept_as(ask), Kept { minted, expires_at, facts: None });
+        self.tokens.insert(self.kept_as(ask), Kept { minted, facts: None });
     }
 
     /// Remembers this as the one name of the id, and forgets the names of which no token is left.
@@ -143,7 +142,7 @@ impl Cache {
 
 impl Kept {
     fn is_usable(&self, now: SystemTime) -> bool {
-        self.expires_at.duration_since(now).is_ok_and(|left| left >= MARGIN)
+        self.minted.expires_at().duration_since(now).is_ok_and(|left| left >= MARGIN)
     }
 }
 
@@ -188,8 +187,7 @@ mod tests {
     fn fresh(id: u64) -> Fresh {
         let repository = Some((id, RepositoryName::parse(&format!("acme/r{id}")).unwrap()));
         Fresh {
-            minted: Minted::new(SecretString::from(format!("ghs_{id}")), repository.clone(), now()),
-            expires_at: at(3600 + id),
+            minted: Minted::new(SecretString::from(format!("ghs_{id}")), repository.clone(), now(), at(3600 + id)),
             repository,
         }
     }

@@ -34,6 +34,7 @@ pub(super) struct Ask {
 pub(super) enum Permissions {
     Read { statuses: bool },
     Write { workflows: bool },
+    Mirror,
 }
 
 /// The repositories of a token. Names compare without case, so all spellings are one key.
@@ -55,7 +56,6 @@ pub(super) enum Access {
 #[derive(Debug, Clone)]
 pub(super) struct Fresh {
     pub(super) minted: Minted,
-    pub(super) expires_at: SystemTime,
     /// The one repository, when exactly one was asked for.
     pub(super) repository: Option<(u64, RepositoryName)>,
 }
@@ -65,6 +65,7 @@ impl Permissions {
         match self {
             Self::Read { .. } => "read",
             Self::Write { .. } => "write",
+            Self::Mirror => "mirror",
         }
     }
 
@@ -91,11 +92,12 @@ impl Permissions {
             ],
             Self::Write { workflows: true } => &[(Contents, Write), (Workflows, Write), (Metadata, Read)],
             Self::Write { workflows: false } => &[(Contents, Write), (Metadata, Read)],
+            Self::Mirror => &[(Contents, Read), (PullRequests, Read), (Metadata, Read)],
         }
     }
 
     /// Which permission a refusal means. GitHub's own text names none; then it is the one that operators most
-    /// often forget: workflows or statuses where they are asked for, else contents.
+    /// often forget: workflows, statuses or a mirror's pull requests where they are asked for, else contents.
     fn missing(self, message: &str) -> Permission {
         let named = |permission: &Permission| words(message).any(|word| word == permission.as_str());
         let asked = self.grants().iter().map(|(permission, _)| *permission);
@@ -103,6 +105,7 @@ impl Permissions {
             Self::Write { workflows: true } => Permission::Workflows,
             Self::Read { statuses: true } => Permission::Statuses,
             Self::Read { statuses: false } | Self::Write { workflows: false } => Permission::Contents,
+            Self::Mirror => Permission::PullRequests,
         })
     }
 }
@@ -192,7 +195,7 @@ pub(super) async fn mint(client: &Client, key: &AppKey, ask: &Ask, now: SystemTi
     let token = token(&described).ok_or(UNAVAILABLE)?;
     match check(ask, &described, now) {
         Ok((expires_at, repository)) => {
-            Ok(Fresh { minted: Minted::new(token, repository.clone(), now), expires_at, repository })
+            Ok(Fresh { minted: Minted::new(token, repository.clone(), now, expires_at), repository })
         }
         Err(error) => {
             let revoked = client.revoke(&token).await.is_ok_and(|status| status.is_success());

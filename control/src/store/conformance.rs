@@ -2,6 +2,7 @@
 
 mod adoption;
 mod controls;
+mod mirrors;
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -17,6 +18,9 @@ use self::controls::{
     a_push_is_without_report_until_its_data_plane_says_what_became_of_it,
     a_run_has_so_many_pushes_open_and_no_more, an_open_push_of_a_run_is_taken_over_and_no_other,
     pushes_of_no_control_are_claimed_and_stay_with_their_claimant, runs_are_found_by_when_they_were_revoked,
+};
+use self::mirrors::{
+    mirror_tokens_go_with_the_runs_of_their_time, mirror_tokens_read_as_they_were_recorded_newest_first,
 };
 use super::measured::Measured;
 use super::postgres::server::Server;
@@ -117,6 +121,8 @@ promises! {
     what_is_older_than_kept_goes_in_small_batches,
     what_was_answered_is_there_after_a_restart,
     many_writers_at_once_bind_one_repository,
+    mirror_tokens_read_as_they_were_recorded_newest_first,
+    mirror_tokens_go_with_the_runs_of_their_time,
 }
 
 async fn with_folder<S: Open, F, Fut>(promise: F)

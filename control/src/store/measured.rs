@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::{Adopted, Claimed, Closed, Limit, Opened, Registered, Rotated, Store, StoreError};
 use crate::fleet::ControlId;
 use crate::metrics;
+use crate::mirror::MirrorToken;
 use crate::push::{Closing, Push, PushId};
 use crate::run::{Binding, Run};
 
@@ -124,6 +125,14 @@ impl<S: Store> Store for Measured<S> {
 
     async fn ended_since(&self, time: SystemTime) -> Result<Vec<RunId>, StoreError> {
         measure("ended_since", self.0.ended_since(time)).await
+    }
+
+    async fn record_mirror_token(&self, row: &MirrorToken) -> Result<(), StoreError> {
+        measure("record_mirror_token", self.0.record_mirror_token(row)).await
+    }
+
+    async fn mirror_tokens(&self, limit: u32) -> Result<Vec<MirrorToken>, StoreError> {
+        measure("mirror_tokens", self.0.mirror_tokens(limit)).await
     }
 
     async fn prune(&self, before: SystemTime, limit: u32) -> Result<u32, StoreError> {

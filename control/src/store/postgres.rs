@@ -28,6 +28,7 @@ use self::pool::Pool;
 use self::target::Target;
 use super::{Adopted, Claimed, Closed, Limit, Opened, Registered, Rotated, Store, StoreError};
 use crate::fleet::ControlId;
+use crate::mirror::MirrorToken;
 use crate::push::{Closing, Push, PushId};
 use crate::run::{Binding, Run};
 
@@ -157,6 +158,14 @@ impl Store for Postgres {
 
     async fn ended_since(&self, time: SystemTime) -> Result<Vec<RunId>, StoreError> {
         self.pool.read(async |db| statements::ended_since(db, time).await).await
+    }
+
+    async fn record_mirror_token(&self, row: &MirrorToken) -> Result<(), StoreError> {
+        self.pool.once(async |db| statements::record_mirror_token(db, row).await).await
+    }
+
+    async fn mirror_tokens(&self, limit: u32) -> Result<Vec<MirrorToken>, StoreError> {
+        self.pool.read(async |db| statements::mirror_tokens(db, limit).await).await
     }
 
     async fn prune(&self, before: SystemTime, limit: u32) -> Result<u32, StoreError> {

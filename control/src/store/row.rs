@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::StoreError;
 use crate::clock::{from_micros, to_micros};
 use crate::fleet::ControlId;
+use crate::mirror::{MirrorToken, MirrorTokenId};
 use crate::push::{Outcome, Push, PushId, PushedRef, TicketHash};
 use crate::run::{Binding, Identity, Options, Run, StoredBearer, Terms};
 
@@ -89,6 +90,20 @@ row! {
         opened_at: i64,
         closed_at: Option<i64>,
         control: Option<Vec<u8>>,
+    }
+}
+
+row! {
+    /// A row of `mirror_tokens`.
+    MirrorTokenRow {
+        mirror_token_id: Vec<u8>,
+        repository: String,
+        repository_id: i64,
+        token_id: String,
+        asked_by: Option<String>,
+        minted_at: i64,
+        handed_out_at: i64,
+        expires_at: i64,
     }
 }
 
@@ -195,6 +210,36 @@ impl PushRow {
             request_bytes: unsigned(self.request_bytes, "request_bytes")?,
             opened_at: from_micros(self.opened_at),
             closed_at: self.closed_at.map(from_micros),
+        })
+    }
+}
+
+impl MirrorTokenRow {
+    /// A row, to be written.
+    pub(super) fn new(row: &MirrorToken) -> Self {
+        Self {
+            mirror_token_id: row.id.as_bytes().to_vec(),
+            repository: row.repository.to_string(),
+            repository_id: row.repository_id.cast_signed(),
+            token_id: row.token_id.clone(),
+            asked_by: row.asked_by.clone(),
+            minted_at: to_micros(row.minted_at),
+            handed_out_at: to_micros(row.handed_out_at),
+            expires_at: to_micros(row.expires_at),
+        }
+    }
+
+    /// What was written.
+    pub(super) fn read(self) -> Result<MirrorToken, StoreError> {
+        Ok(MirrorToken {
+            id: MirrorTokenId::from_bytes(bytes(&self.mirror_token_id, "mirror_token_id")?),
+            repository: repository(&self.repository, "repository")?,
+            repository_id: self.repository_id.cast_unsigned(),
+            token_id: self.token_id,
+            asked_by: self.asked_by,
+            minted_at: from_micros(self.minted_at),
+            handed_out_at: from_micros(self.handed_out_at),
+            expires_at: from_micros(self.expires_at),
         })
     }
 }

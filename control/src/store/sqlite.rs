@@ -18,6 +18,7 @@ use rusqlite::Connection;
 use self::writer::Writer;
 use super::{Adopted, Claimed, Closed, Limit, Opened, Registered, Rotated, Store, StoreError};
 use crate::fleet::ControlId;
+use crate::mirror::MirrorToken;
 use crate::push::{Closing, Push, PushId};
 use crate::run::{Binding, Run};
 
@@ -152,6 +153,15 @@ impl Store for Sqlite {
 
     async fn ended_since(&self, time: SystemTime) -> Result<Vec<RunId>, StoreError> {
         self.read(|db| statements::ended_since(db, time))
+    }
+
+    async fn record_mirror_token(&self, row: &MirrorToken) -> Result<(), StoreError> {
+        let row = row.clone();
+        self.writer.write(move |db| statements::record_mirror_token(db, &row)).await
+    }
+
+    async fn mirror_tokens(&self, limit: u32) -> Result<Vec<MirrorToken>, StoreError> {
+        self.read(|db| statements::mirror_tokens(db, limit))
     }
 
     async fn prune(&self, before: SystemTime, limit: u32) -> Result<u32, StoreError> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{bound, named, only, write};
+use super::{bound, name, named, only, write};
 use crate::forge::Mismatch::{
     Expiry, NarrowerPermissions, Repositories, RepositoryId, Selection, WiderPermissions,
 };
@@ -55,6 +55,7 @@ enum Ask {
     Listed,
     Named,
     Bound,
+    Mirror,
 }
 
 async fn is_refused_and_revoked(ask: &Ask, spoil: fn(&mut Value), error: MintError, case: &str) {
@@ -66,6 +67,7 @@ async fn is_refused_and_revoked(ask: &Ask, spoil: fn(&mut Value), error: MintErr
         Ask::Listed => github.read_token(&only(&["acme/api"]), now()).await,
         Ask::Named => github.write_token(&named("acme/api"), true, now()).await,
         Ask::Bound => github.write_token(&bound(), true, now()).await,
+        Ask::Mirror => github.mirror_token(&name("acme/api"), now()).await,
     };
     assert_eq!(outcome.unwrap_err(), error, "{case}");
     assert_eq!(stand_in.lines()[1..], ["DELETE /installation/token"], "{case}");
@@ -76,12 +78,12 @@ async fn is_refused_and_revoked(ask: &Ask, spoil: fn(&mut Value), error: MintErr
 #[tokio::test]
 async fn a_token_that_is_not_what_was_asked_for_is_revoked_and_refused() {
     for (number, (spoil, mismatch)) in ANY.iter().enumerate() {
-        for ask in [Ask::All, Ask::Listed, Ask::Named, Ask::Bound] {
+        for ask in [Ask::All, Ask::Listed, Ask::Named, Ask::Bound, Ask::Mirror] {
             is_refused_and_revoked(&ask, *spoil, MintError::Untrusted(*mismatch), &format!("any {number}")).await;
         }
     }
     for (number, (spoil, mismatch)) in PINNED.iter().enumerate() {
-        for ask in [Ask::Listed, Ask::Named, Ask::Bound] {
+        for ask in [Ask::Listed, Ask::Named, Ask::Bound, Ask::Mirror] {
             is_refused_and_revoked(&ask, *spoil, MintError::Untrusted(*mismatch), &format!("pinned {number}"))
                 .await;
         }
@@ -106,12 +108,30 @@ async fn a_read_token_that_can_write_is_refused() {
 }
 
 #[tokio::test]
+async fn a_mirrors_token_that_does_more_or_less_than_read_is_refused() {
+    let wider: [fn(&mut Value); 4] = [
+        |a| a["permissions"]["contents"] = "write".into(),
+        |a| a["permissions"]["pull_requests"] = "write".into(),
+        |a| a["permissions"]["issues"] = "read".into(),
+        |a| a["permissions"]["workflows"] = "write".into(),
+    ];
+    for (number, spoil) in wider.into_iter().enumerate() {
+        let error = MintError::Untrusted(WiderPermissions);
+        is_refused_and_revoked(&Ask::Mirror, spoil, error, &format!("wider {number}")).await;
+    }
+    let narrower: fn(&mut Value) = |a| remove(a, "permissions", "pull_requests");
+    is_refused_and_revoked(&Ask::Mirror, narrower, MintError::Untrusted(NarrowerPermissions), "narrower").await;
+}
+
+#[tokio::test]
 async fn another_repository_is_refused_by_name_and_by_id() {
     let web: fn(&mut Value) = |a| a["repositories"][0]["full_name"] = "acme/web".into();
     let other: fn(&mut Value) = |a| a["repositories"][0]["id"] = 9.into();
     let zero: fn(&mut Value) = |a| a["repositories"][0]["id"] = 0.into();
     is_refused_and_revoked(&Ask::Named, web, MintError::Untrusted(Repositories), "name").await;
     is_refused_and_revoked(&Ask::Listed, web, MintError::Untrusted(Repositories), "listed").await;
+    is_refused_and_revoked(&Ask::Mirror, web, MintError::Untrusted(Repositories), "mirror").await;
+    is_refused_and_revoked(&Ask::Mirror, zero, MintError::Untrusted(RepositoryId), "mirror's id").await;
     is_refused_and_revoked(&Ask::Bound, other, MintError::Untrusted(RepositoryId), "id").await;
     is_refused_and_revoked(&Ask::Named, zero, MintError::Untrusted(RepositoryId), "no id").await;
 }
@@ -134,6 +154,7 @@ async fn a_read_token_that_lacks_one_of_its_repositories_is_refused() {
 async fn a_repository_of_another_owner_is_unknown_and_its_namesake_is_not_used() {
     let other: fn(&mut Value) = |a| a["repositories"][0]["full_name"] = "other/api".into();
     is_refused_and_revoked(&Ask::Named, other, MintError::RepositoryUnknown, "owner").await;
+    is_refused_and_revoked(&Ask::Mirror, other, MintError::RepositoryUnknown, "mirror's owner").await;
 }
 
 #[tokio::test]

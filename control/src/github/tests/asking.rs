@@ -11,6 +11,7 @@ use crate::github::stand_in::{API, Reply, StandIn, now};
 const READ: &str = r#"{"actions":"read","checks":"read","contents":"read","issues":"read","metadata":"read","pull_requests":"read"}"#;
 const WRITE: &str = r#"{"contents":"write","metadata":"read","workflows":"write"}"#;
 const PLAIN: &str = r#"{"contents":"write","metadata":"read"}"#;
+const MIRROR: &str = r#"{"contents":"read","metadata":"read","pull_requests":"read"}"#;
 const MINT: &str = "POST /app/installations/77/access_tokens";
 
 #[tokio::test]
@@ -21,12 +22,14 @@ async fn each_scope_asks_for_exactly_its_permissions_and_repositories() {
     github.read_token(&only(&["acme/Web", "acme/api", "acme/web"]), now()).await.unwrap();
     github.write_token(&named("Acme/API"), true, now()).await.unwrap();
     github.write_token(&bound(), false, now()).await.unwrap();
+    github.mirror_token(&name("Acme/API"), now()).await.unwrap();
     let bodies: Vec<_> = stand_in.seen().into_iter().map(|seen| (seen.line, seen.body)).collect();
     let expected = [
         format!(r#"{{"permissions":{READ}}}"#),
         format!(r#"{{"permissions":{READ},"repositories":["api","Web"]}}"#),
         format!(r#"{{"permissions":{WRITE},"repositories":["API"]}}"#),
         format!(r#"{{"permissions":{PLAIN},"repository_ids":[42]}}"#),
+        format!(r#"{{"permissions":{MIRROR},"repositories":["API"]}}"#),
     ];
     assert_eq!(bodies, expected.map(|body| (MINT.to_owned(), body)));
 }

@@ -62,6 +62,40 @@ async fn a_token_is_handed_out_until_25_minutes_are_left_of_it() {
 }
 
 #[tokio::test]
+async fn a_mirrors_token_is_minted_once_kept_by_itself_and_handed_out_until_25_minutes_are_left() {
+    let stand_in = StandIn::start().await;
+    let github = stand_in.github();
+    let [api, shouted] = ["acme/api", "ACME/Api"].map(name);
+    let names = [&api, &shouted];
+    let minted = join_all((0..100).map(|n| github.mirror_token(names[n % 2], now()))).await;
+    let first = minted[0].as_ref().unwrap();
+    assert!(minted.iter().all(|other| other.as_ref().unwrap().id() == first.id()));
+    assert_eq!((first.repository_id(), first.expires_at()), (Some(API), at(3600)));
+    assert_eq!(stand_in.seen().len(), 1);
+    let write = write(&github).await.unwrap();
+    let read = github.read_token(&only(&["acme/api"]), now()).await.unwrap();
+    assert!(write.id() != first.id() && read.id() != first.id(), "other scopes have other tokens");
+    assert_eq!(github.mirror_token(&api, at(35 * 60)).await.unwrap().id(), first.id());
+    assert_ne!(github.mirror_token(&api, at(35 * 60 + 1)).await.unwrap().id(), first.id());
+    assert_eq!(stand_in.seen().len(), 4);
+}
+
+#[tokio::test]
+async fn a_mirrors_repository_that_is_unknown_is_not_asked_for_again_within_a_minute() {
+    let stand_in = StandIn::start().await;
+    let github = stand_in.github();
+    stand_in.reply(Reply::new(422, "There is at least one repository that does not exist"));
+    for seconds in [0, 30, 59] {
+        let error = github.mirror_token(&name("acme/none"), at(seconds)).await.unwrap_err();
+        assert_eq!(error, MintError::RepositoryUnknown);
+        let error = github.write_token(&named("acme/none"), true, at(seconds)).await.unwrap_err();
+        assert_eq!(error, MintError::RepositoryUnknown);
+    }
+    assert_eq!(stand_in.seen().len(), 1);
+    github.mirror_token(&name("acme/none"), at(60)).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_token_minted_by_name_is_found_by_id_and_by_every_spelling() {
     let stand_in = StandIn::start().await;
     let github = stand_in.github();

@@ -11,12 +11,14 @@ use tokio_postgres::SimpleQueryMessage;
 use super::failure::{Cause, Failure};
 use super::pool::DEADLINE;
 use crate::store::StoreError;
+use crate::store::migration::{self, Migration};
 
-/// The migrations by number, in its order; the schema's version is the number of the last that was applied.
-pub(super) const MIGRATIONS: &[(i64, &str)] = &[
-    (1, include_str!("../../../migrations/postgres/0001_runs_and_pushes.sql")),
-    (2, include_str!("../../../migrations/postgres/0002_adopted_at.sql")),
-    (3, include_str!("../../../migrations/postgres/0003_control.sql")),
+/// The schema's version is the number of the last that was applied.
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration { number: 1, sql: include_str!("../../../migrations/postgres/0001_runs_and_pushes.sql") },
+    Migration { number: 2, sql: include_str!("../../../migrations/postgres/0002_adopted_at.sql") },
+    Migration { number: 3, sql: include_str!("../../../migrations/postgres/0003_control.sql") },
+    Migration { number: 4, sql: include_str!("../../../migrations/postgres/0004_mirror_tokens.sql") },
 ];
 /// Longest time for the migrations, the wait for another control's among it.
 const MIGRATION: Duration = Duration::from_mins(5);
@@ -178,7 +180,7 @@ pub(super) async fn migrate(client: &mut Client) -> Result<(), OpenError> {
     timeout(MIGRATION, migrate_to(client, MIGRATIONS)).await.map_err(|_late| OpenError::MigrateLate)?
 }
 
-pub(super) async fn migrate_to(client: &mut Client, migrations: &[(i64, &str)]) -> Result<(), OpenError> {
+pub(super) async fn migrate_to(client: &mut Client, migrations: &[Migration]) -> Result<(), OpenError> {
     let failed = |error: tokio_postgres::Error| OpenError::Migrate(error.into());
     let transaction = client.transaction().await.map_err(failed)?;
     transaction
@@ -195,12 +197,9 @@ pub(super) async fn migrate_to(client: &mut Client, migrations: &[(i64, &str)]) 
     }
     let version = "SELECT coalesce(max(version), 0) FROM gitdoor_schema";
     let found: i64 = transaction.query_one(version, &[]).await.and_then(|row| row.try_get(0)).map_err(failed)?;
-    let known = migrations.last().map_or(0, |(number, _)| *number);
-    if found > known {
-        return Err(OpenError::Newer { found, known });
-    }
-    for (version, migration) in migrations.iter().filter(|(number, _)| *number > found) {
-        let note = format!("{migration}; INSERT INTO gitdoor_schema VALUES ({version})");
+    let newer = OpenError::Newer { found, known: migration::last(migrations) };
+    for Migration { number, sql } in migration::missing(migrations, found).ok_or(newer)? {
+        let note = format!("{sql}; INSERT INTO gitdoor_schema VALUES ({number})");
         transaction.batch_execute(&note).await.map_err(failed)?;
     }
     transaction.commit().await.map_err(failed)

@@ -9,8 +9,9 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::clock::to_micros;
+use crate::mirror::MirrorToken;
 use crate::run::{Binding, Run, Transition};
-use crate::store::row::{RunRow, run_id};
+use crate::store::row::{MirrorTokenRow, RunRow, run_id};
 use crate::store::{Adopted, Registered, Rotated, StoreError};
 
 pub(super) type Result<T> = std::result::Result<T, StoreError>;
@@ -36,7 +37,7 @@ pub(super) async fn runs(db: &Client, after: Option<&RunId>, limit: u32) -> Resu
 pub(super) async fn register(db: &mut Client, new: &Run) -> Result<Registered> {
     let row = RunRow::new(new)?;
     let values = row.to_postgres();
-    let marks = (1..=values.len()).map(|number| format!("${number}")).collect::<Vec<_>>().join(", ");
+    let marks = marks(values.len());
     let sql = format!("INSERT INTO runs ({}) VALUES ({marks}) ON CONFLICT DO NOTHING", RunRow::COLUMNS);
     if execute(db, &sql, &values).await? > 0 {
         return Ok(Registered::Created(new.clone()));
@@ -44,6 +45,11 @@ pub(super) async fn register(db: &mut Client, new: &Run) -> Result<Registered> {
     // Gone only if it was pruned between the two.
     let again = change(db, &new.id, |old| old.register_again(new)).await?;
     again.map(Into::into).ok_or(StoreError::RolledBack)
+}
+
+/// The parameters of an insert of so many columns.
+fn marks(columns: usize) -> String {
+    (1..=columns).map(|number| format!("${number}")).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) async fn adopt(db: &mut Client, id: &RunId, budget: Duration, now: SystemTime) -> Result<Adopted> {
@@ -100,6 +106,21 @@ pub(super) async fn ended_since(db: &Client, time: SystemTime) -> Result<Vec<Run
     rows.iter().map(|row| run_id(row.try_get("run_id")?)).collect()
 }
 
+pub(super) async fn record_mirror_token(db: &Client, row: &MirrorToken) -> Result<()> {
+    let row = MirrorTokenRow::new(row);
+    let values = row.to_postgres();
+    let sql = format!("INSERT INTO mirror_tokens ({}) VALUES ({})", MirrorTokenRow::COLUMNS, marks(values.len()));
+    execute(db, &sql, &values).await?;
+    Ok(())
+}
+
+pub(super) async fn mirror_tokens(db: &Client, limit: u32) -> Result<Vec<MirrorToken>> {
+    let columns = MirrorTokenRow::COLUMNS;
+    let sql = format!("SELECT {columns} FROM mirror_tokens ORDER BY handed_out_at DESC, mirror_token_id LIMIT $1");
+    let rows = all(db, &sql, &[&i64::from(limit)]).await?;
+    rows.iter().map(|row| MirrorTokenRow::of_postgres(row)?.read()).collect()
+}
+
 pub(super) async fn prune(db: &mut Client, before: SystemTime, limit: u32) -> Result<u32> {
     let before = to_micros(before);
     let transaction = db.transaction().await?;
@@ -112,6 +133,10 @@ pub(super) async fn prune(db: &mut Client, before: SystemTime, limit: u32) -> Re
                 FOR UPDATE SKIP LOCKED)";
     let left = i64::from(limit).saturating_sub_unsigned(gone);
     let gone = gone + execute(&transaction, runs, &[&before, &left]).await?;
+    let mirrors = "DELETE FROM mirror_tokens WHERE mirror_token_id IN (SELECT mirror_token_id FROM mirror_tokens \
+                   WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)";
+    let left = i64::from(limit).saturating_sub_unsigned(gone);
+    let gone = gone + execute(&transaction, mirrors, &[&before, &left]).await?;
     transaction.commit().await?;
     Ok(u32::try_from(gone).unwrap_or(u32::MAX))
 }

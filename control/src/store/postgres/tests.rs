@@ -17,6 +17,7 @@ use crate::clock::to_micros;
 use crate::fleet::ControlId;
 use crate::push::{Closing, Command, Outcome, Push, PushId, PushedRef};
 use crate::run::tests::{binding, run};
+use crate::store::migration::Migration;
 use crate::store::{Closed, Limit, Opened, Registered, Store, StoreError};
 
 /// Far longer than an operation may take: what takes so long hangs.
@@ -69,7 +70,10 @@ async fn three_controls_that_start_at_once_make_one_schema() {
     for store in &stores {
         assert_eq!(store.run(&run.id).await.unwrap(), Some(run.clone()));
     }
-    assert_eq!(server.sql("postgres", "SELECT max(version) FROM gitdoor_schema"), "3");
+    assert_eq!(
+        server.sql("postgres", "SELECT string_agg(version::text, ' ' ORDER BY version) FROM gitdoor_schema"),
+        "1 2 3 4"
+    );
 }
 
 #[tokio::test]
@@ -79,7 +83,7 @@ async fn a_newer_schema_is_refused() {
     server.sql("postgres", "INSERT INTO gitdoor_schema VALUES (99)");
     let error = refused(&server, "postgres").await;
     assert!(matches!(error, OpenError::Newer { found: 99, .. }), "{error}");
-    assert_eq!(error.to_string(), "its schema 99 is newer than this program's 3");
+    assert_eq!(error.to_string(), "its schema 99 is newer than this program's 4");
 }
 
 #[tokio::test]
@@ -95,17 +99,19 @@ async fn a_store_of_the_first_schema_is_brought_up_to_date_with_what_it_holds() 
          VALUES (decode(repeat('00', 16), 'hex'), 'r', 'q', 'acme/api', 'open', 0, 1)",
     );
     let store = opened(&server).await;
+    assert_eq!(store.mirror_tokens(1).await.unwrap(), []);
     let push = store.push(PushId::from_bytes([0; 16])).await.unwrap().unwrap();
     assert_eq!((push.outcome, push.control), (Outcome::Open, None));
     let run = store.run(&push.run).await.unwrap().unwrap();
     assert_eq!((run.adopted_at, to_micros(run.expires_at)), (None, 2));
-    assert_eq!(server.sql("postgres", "SELECT max(version) FROM gitdoor_schema"), "3");
+    assert_eq!(server.sql("postgres", "SELECT max(version) FROM gitdoor_schema"), "4");
 }
 
 #[tokio::test]
 async fn a_migration_that_is_cut_leaves_nothing_behind() {
     let mut server = Server::start();
-    let long = [(1, "CREATE TABLE half (x bigint)"), (2, "CREATE TABLE whole (x bigint); SELECT pg_sleep(600)")];
+    let half = Migration { number: 1, sql: "CREATE TABLE half (x bigint)" };
+    let long = [half, Migration { number: 2, sql: "CREATE TABLE whole (x bigint); SELECT pg_sleep(600)" }];
     let pool = super::Pool::new(super::Target::new(&Config::new(&server.url("postgres"))).unwrap(), 1).unwrap();
     let mut client = pool.first().await.unwrap();
     let migration = tokio::spawn(async move { open::migrate_to(&mut client, &long).await });

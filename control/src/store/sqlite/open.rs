@@ -8,13 +8,16 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
+use crate::store::migration::{self, Migration};
+
 /// In the file's header: marks it as a store of this program ("gtdr").
 const APPLICATION_ID: i32 = 0x6774_6472;
-/// The migrations by number, in its order; the schema's version is the number of the last that was applied.
-const MIGRATIONS: &[(i64, &str)] = &[
-    (1, include_str!("../../../migrations/sqlite/0001_runs_and_pushes.sql")),
-    (2, include_str!("../../../migrations/sqlite/0002_adopted_at.sql")),
-    (3, include_str!("../../../migrations/sqlite/0003_control.sql")),
+/// The schema's version is the number of the last that was applied.
+const MIGRATIONS: &[Migration] = &[
+    Migration { number: 1, sql: include_str!("../../../migrations/sqlite/0001_runs_and_pushes.sql") },
+    Migration { number: 2, sql: include_str!("../../../migrations/sqlite/0002_adopted_at.sql") },
+    Migration { number: 3, sql: include_str!("../../../migrations/sqlite/0003_control.sql") },
+    Migration { number: 4, sql: include_str!("../../../migrations/sqlite/0004_mirror_tokens.sql") },
 ];
 /// How long a statement waits for a lock that an inspecting process holds.
 const BUSY: Duration = Duration::from_secs(2);
@@ -227,16 +230,15 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), OpenError> {
 /// Applies what is missing, all of it or nothing.
 fn migrate(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(broken(path))?;
-    let known = MIGRATIONS.last().map_or(0, |(number, _)| *number);
-    if found > known {
-        return Err(OpenError::Newer { path: path.to_owned(), found, known });
-    }
-    let missing: String = MIGRATIONS.iter().filter(|(number, _)| *number > found).map(|(_, sql)| *sql).collect();
+    let known = migration::last(MIGRATIONS);
+    let newer = OpenError::Newer { path: path.to_owned(), found, known };
+    let missing = migration::missing(MIGRATIONS, found).ok_or(newer)?;
     if missing.is_empty() {
         return Ok(());
     }
+    let changes: String = missing.iter().map(|migration| migration.sql).collect();
     let script = format!(
-        "BEGIN IMMEDIATE; {missing} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {known}; COMMIT"
+        "BEGIN IMMEDIATE; {changes} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {known}; COMMIT"
     );
     connection.execute_batch(&script).map_err(broken(path))
 }
@@ -316,14 +318,14 @@ mod tests {
         drop(open(&path).unwrap());
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
         let error = open(&path).err().unwrap();
-        assert!(error.to_string().ends_with("its schema 99 is newer than this program's 3"), "{error}");
+        assert!(error.to_string().ends_with("its schema 99 is newer than this program's 4"), "{error}");
     }
 
     #[test]
     fn a_store_of_the_first_schema_is_brought_up_to_date_with_what_it_holds() {
         let (_dir, path) = folder();
         let old = Connection::open(&path).unwrap();
-        old.execute_batch(MIGRATIONS[0].1).unwrap();
+        old.execute_batch(MIGRATIONS[0].sql).unwrap();
         old.execute_batch(
             "INSERT INTO runs (run_id, identity, budget, options, bearer_hash, bearer_generation, registered_at, \
              expires_at) VALUES ('r', 'write', 1, '{}', zeroblob(32), 1, 1, 2); \

@@ -6,8 +6,9 @@ use gitdoor_proto::{BearerHash, RunId};
 use rusqlite::{Connection, Row, ToSql, params};
 
 use crate::clock::to_micros;
+use crate::mirror::MirrorToken;
 use crate::run::{Binding, Run, Transition};
-use crate::store::row::{RunRow, run_id};
+use crate::store::row::{MirrorTokenRow, RunRow, run_id};
 use crate::store::{Adopted, Registered, Rotated, StoreError};
 
 pub(super) type Result<T> = std::result::Result<T, StoreError>;
@@ -80,6 +81,16 @@ pub(super) fn ended_since(db: &Connection, time: SystemTime) -> Result<Vec<RunId
     all(db, sql, params![to_micros(time)], |row| run_id(&row.get::<_, String>("run_id")?))
 }
 
+pub(super) fn record_mirror_token(db: &Connection, row: &MirrorToken) -> Result<()> {
+    insert(db, "mirror_tokens", MirrorTokenRow::COLUMNS, &MirrorTokenRow::new(row).to_sqlite())
+}
+
+pub(super) fn mirror_tokens(db: &Connection, limit: u32) -> Result<Vec<MirrorToken>> {
+    let columns = MirrorTokenRow::COLUMNS;
+    let sql = format!("SELECT {columns} FROM mirror_tokens ORDER BY handed_out_at DESC, mirror_token_id LIMIT ?1");
+    all(db, &sql, params![limit], |row| MirrorTokenRow::of_sqlite(row)?.read())
+}
+
 pub(super) fn prune(db: &Connection, before: SystemTime, limit: u32) -> Result<u32> {
     let before = to_micros(before);
     let pushes = "DELETE FROM pushes WHERE push_id IN (SELECT push_id FROM pushes JOIN runs USING (run_id) \
@@ -88,7 +99,11 @@ pub(super) fn prune(db: &Connection, before: SystemTime, limit: u32) -> Result<u
     let runs = "DELETE FROM runs WHERE run_id IN (SELECT run_id FROM runs WHERE expires_at < ?1 \
                 AND NOT EXISTS (SELECT 1 FROM pushes WHERE pushes.run_id = runs.run_id) LIMIT ?2)";
     let left = limit.saturating_sub(gone);
-    Ok(gone + count(db.prepare_cached(runs)?.execute(params![before, left])?))
+    let gone = gone + count(db.prepare_cached(runs)?.execute(params![before, left])?);
+    let mirrors = "DELETE FROM mirror_tokens WHERE mirror_token_id IN (SELECT mirror_token_id FROM mirror_tokens \
+                   WHERE expires_at < ?1 LIMIT ?2)";
+    let left = limit.saturating_sub(gone);
+    Ok(gone + count(db.prepare_cached(mirrors)?.execute(params![before, left])?))
 }
 
 fn count(rows: usize) -> u32 {
