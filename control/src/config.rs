@@ -49,17 +49,17 @@ Exit status:
     name = "gitdoor-control",
     version,
     about = "gitdoor's control plane: it owns runs, bearers, bindings and the push ledger, and mints tokens",
-    long_about = "gitdoor's control plane.\n\nIt registers and ends runs for a bot and its operators (Runs), answers \
-                  the questions of data planes (Gate), remembers both in a store, and mints installation tokens \
-                  of a GitHub App. It is the only part of gitdoor that holds the App's key.",
+    long_about = "gitdoor's control plane.\n\nIt registers and ends runs for a bot and its operators (Runs), hands read \
+                  tokens to mirrors (Tokens), answers the questions of data planes (Gate), remembers all of it in a \
+                  store, and mints installation tokens of a GitHub App. It is the only part of gitdoor that holds the App's key.",
     after_long_help = AFTER_HELP,
     max_term_width = 100
 )]
 pub struct Config {
-    /// Where Runs is served, for the bot and for operators: IP:PORT, or unix:PATH
+    /// Where Runs and Tokens are served, for the bot and for operators: IP:PORT, or unix:PATH
     ///
-    /// Without --runs-tls-cert, on loopback alone, and who reaches it can register runs and read their ledger. A Unix
-    /// socket is made with mode 0600.
+    /// Without --runs-tls-cert, on loopback alone, and who reaches it can register runs, read their ledger and get
+    /// tokens that read a repository. A Unix socket is made with mode 0600.
     #[arg(long, env = "GITDOOR_RUNS_LISTEN", value_name = "ADDR|unix:PATH", help_heading = "Listeners")]
     pub runs_listen: Listen,
 
@@ -105,7 +105,8 @@ pub struct Config {
     #[arg(long, env = "GITDOOR_STORE_CONNECTIONS", value_name = "N", default_value = "16", help_heading = "Store")]
     pub store_connections: NonZeroU16,
 
-    /// How long runs and their pushes are kept after the run has expired
+    /// How long runs and their pushes are kept after the run has expired, and what is known of a token for a mirror after
+    /// the token has
     #[arg(
         long,
         env = "GITDOOR_KEEP",

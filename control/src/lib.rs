@@ -1,7 +1,7 @@
 //! gitdoor's control plane: runs, bearers, bindings, policy, the push ledger and minting. It decides.
 //!
 //! A question's way: `service/gate` reads it, `gate` decides it with `policy`, `forge` and `store`, and a permit
-//! or a denial goes back. `service/runs` is the other way in, for the owners of runs.
+//! or a denial goes back. `service/runs` is the other way in, for the owners of runs, with `service/tokens`.
 
 pub mod admin;
 pub mod clock;
@@ -11,6 +11,7 @@ pub mod forge;
 pub mod gate;
 pub mod github;
 pub mod lease;
+pub mod limit;
 pub mod listen;
 pub mod metrics;
 pub mod mirror;
@@ -73,6 +74,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         | Failure::Identity(_)
         | Failure::Store(_)
         | Failure::Address(_)
+        | Failure::Describe(_)
         | Failure::Serve(_) => ExitCode::FAILURE,
     }
 }

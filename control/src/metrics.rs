@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 
+use crate::limit::Limit;
 use crate::push::Outcome;
 
 const QUESTIONS: &str = "gitdoor_control_questions_total";
@@ -14,6 +15,9 @@ const TAKEN: &str = "gitdoor_control_pushes_taken_total";
 const PUSHES: &str = "gitdoor_control_pushes_total";
 const REVOCATIONS: &str = "gitdoor_control_revocations_total";
 const RUN_CALLS: &str = "gitdoor_control_run_calls_total";
+const TOKEN_CALLS: &str = "gitdoor_control_token_calls_total";
+const LIMITED: &str = "gitdoor_control_limited_total";
+const SERVING: &str = "gitdoor_control_serving";
 const STORE_SECONDS: &str = "gitdoor_control_store_operation_seconds";
 const STORE_FAILURES: &str = "gitdoor_control_store_failures_total";
 const PRUNED: &str = "gitdoor_control_pruned_rows_total";
@@ -38,6 +42,9 @@ pub fn describe() {
     describe_counter!(PUSHES, Unit::Count, "Pushes recorded in the ledger, by outcome");
     describe_counter!(REVOCATIONS, Unit::Count, "Ends of runs told to sessions, by reason");
     describe_counter!(RUN_CALLS, Unit::Count, "Calls of Runs, by call and status");
+    describe_counter!(TOKEN_CALLS, Unit::Count, "Calls of Tokens, by call and status");
+    describe_counter!(LIMITED, Unit::Count, "Calls and questions that were refused or cut, by listener and limit");
+    describe_gauge!(SERVING, Unit::Count, "1 while gRPC's health says that control serves");
     describe_histogram!(STORE_SECONDS, Unit::Seconds, "Time of a store operation");
     describe_counter!(STORE_FAILURES, Unit::Count, "Store operations that failed");
     describe_counter!(PRUNED, Unit::Count, "Rows removed because they are older than is kept");
@@ -100,6 +107,21 @@ pub(crate) fn revocation(reason: &'static str) {
 /// A call of Runs was answered.
 pub(crate) fn run_call(call: &'static str, status: &'static str) {
     counter!(RUN_CALLS, "call" => call, "status" => status).increment(1);
+}
+
+/// A call of Tokens was answered.
+pub(crate) fn token_call(call: &'static str, status: &'static str) {
+    counter!(TOKEN_CALLS, "call" => call, "status" => status).increment(1);
+}
+
+/// A call or a question was refused because there are too many, or cut because it took too long.
+pub(crate) fn limited(listener: &'static str, limit: Limit) {
+    counter!(LIMITED, "listener" => listener, "limit" => limit.as_str()).increment(1);
+}
+
+/// Whether control serves, as its health says.
+pub(crate) fn serving(serving: bool) {
+    gauge!(SERVING).set(u8::from(serving));
 }
 
 /// A store operation ended.

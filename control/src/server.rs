@@ -5,16 +5,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gitdoor_proto::v1::gate_server::GateServer;
-use gitdoor_proto::v1::runs_server::RunsServer;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use tonic::transport::server::Router;
+use tonic::service::Routes;
 use tonic::transport::{self, Server};
-use tower::layer::util::{Identity as Nothing, Stack};
 
 use crate::config::{Config, Listen, StoreUrl, Unusable};
 use crate::fleet::{self, ControlId};
@@ -24,15 +22,19 @@ use crate::lease::Leases;
 use crate::listen::tls::{self, Identities};
 use crate::listen::{self, Listener, accept};
 use crate::push::NoRandomness;
+use crate::service::admission::{Admission, Times};
 use crate::service::gate::GateService;
+use crate::service::health::{self, State};
+use crate::service::listener as services;
 use crate::service::runs::RunsService;
+use crate::service::tokens::TokensService;
 use crate::store::measured::Measured;
 use crate::store::postgres::Postgres;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Store, StoreError};
 use crate::trust::Side;
 use crate::trust::layer::ByRole;
-use crate::{admin, sweep};
+use crate::{admin, limit, sweep};
 
 /// A connection that is silent for this long is asked whether its peer is still there.
 const KEEPALIVE: Duration = Duration::from_secs(20);
@@ -74,6 +76,9 @@ pub enum Failure {
     /// A listener has no address.
     #[error("a listener has no address")]
     Address(#[source] io::Error),
+    /// What is served cannot be described.
+    #[error("the services cannot be described")]
+    Describe(#[from] tonic_reflection::server::Error),
     /// A service ended.
     #[error("a service failed")]
     Serve(#[from] transport::Error),
@@ -126,19 +131,22 @@ async fn serve_store<S: Store>(
 
     let (forge, leases) = (Arc::new(forge), Arc::new(Leases::new(control)));
     let gate = Arc::new(Gate::new(store.clone(), forge.clone(), leases.clone()));
-    let runs = RunsServer::new(RunsService::new(store.clone(), forge, leases.clone()));
-    let questions = GateServer::new(GateService::new(gate.clone(), drain.clone()));
+    let (state, health) = watch::channel(State::Serving);
+    let tokens = TokensService::new(store.clone(), forge.clone());
+    let runs = services::runs(RunsService::new(store.clone(), forge, leases.clone()), tokens, health.clone())?;
+    let questions = services::gate(GateService::new(gate.clone(), drain.clone()), health)?;
     let over = CancellationToken::new();
     let admin = tokio::spawn(admin::serve(admin_listener, metrics, drain.clone(), over.clone()));
     let mut upkeep = JoinSet::new();
     upkeep.spawn(sweep::sweep(store.clone(), leases.clone(), gate));
     upkeep.spawn(fleet::beat(store.clone(), leases.clone()));
     upkeep.spawn(fleet::hear(store.clone(), leases));
-    upkeep.spawn(sweep::prune(store, config.keep));
+    upkeep.spawn(sweep::prune(store.clone(), config.keep));
+    upkeep.spawn(health::keep(store, state, drain.clone()));
     let services = async {
         tokio::try_join!(
-            listened(server(Side::Runs).add_service(runs), Side::Runs, runs_listener, runs_tls, drain.clone()),
-            listened(server(Side::Gate).add_service(questions), Side::Gate, gate_listener, gate_tls, drain.clone()),
+            listened(Side::Runs, runs, runs_listener, runs_tls, drain.clone()),
+            listened(Side::Gate, questions, gate_listener, gate_tls, drain.clone()),
         )
     };
     ready(&addresses);
@@ -159,23 +167,27 @@ fn identities(side: Side, files: Option<tls::Files>) -> Result<Option<Identities
     files.map(|files| tls::open(side, files)).transpose().map_err(|source| Unusable::Tls { side, source })
 }
 
-/// A server whose calls are judged by the table of roles.
-fn server(side: Side) -> Server<Stack<ByRole, Nothing>> {
-    let server =
-        Server::builder().http2_keepalive_interval(Some(KEEPALIVE)).http2_keepalive_timeout(Some(KEEPALIVE));
-    server.layer(ByRole(side))
+/// What a listener lets a connection do.
+pub(crate) fn server() -> Server {
+    Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE))
+        .max_concurrent_streams(limit::STREAMS_PER_CONNECTION)
+        .http2_max_header_list_size(limit::HEADER_BYTES)
 }
 
 async fn listened(
-    router: Router<Stack<ByRole, Nothing>>,
     side: Side,
+    routes: Routes,
     listener: Listener,
     tls: Option<Identities>,
     drain: CancellationToken,
 ) -> Result<(), transport::Error> {
     let _kept = tls.clone().map(|tls| AbortOnDropHandle::new(tokio::spawn(tls::keep(side, tls))));
     let incoming = accept::accept(side, listener, tls);
-    router.serve_with_incoming_shutdown(incoming, drain.cancelled_owned()).await
+    // Who may not make a call takes no place among those who may.
+    let mut serving = server().layer(ByRole(side)).layer(Admission::new(side.as_str(), Times::default()));
+    serving.add_routes(routes).serve_with_incoming_shutdown(incoming, drain.cancelled_owned()).await
 }
 
 /// Serves; once it drains, calls in work have a time to end.

@@ -1,7 +1,13 @@
 //! The gRPC services: messages in, the domain asked, messages out, one log event each.
 
+pub mod admission;
 pub mod gate;
+pub mod health;
+mod held;
+pub mod listener;
+mod page;
 pub mod runs;
 mod session;
 #[cfg(test)]
 mod tests;
+pub mod tokens;

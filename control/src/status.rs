@@ -3,7 +3,7 @@
 //! `UNAVAILABLE` only where the same call again may help; `FAILED_PRECONDITION` for what must be put right first.
 
 use gitdoor_proto::bearer::NoRandomness;
-use gitdoor_proto::{Denial, RunId};
+use gitdoor_proto::{Denial, RepositoryName, RunId};
 use tonic::Status;
 
 use crate::forge::MintError;
@@ -11,7 +11,10 @@ use crate::gate::{cause, forge_denial};
 use crate::run::{Invalid, State};
 use crate::store::StoreError;
 
-/// Why a call of Runs fails.
+/// Most characters of a name that are logged; a repository's longest is of 140.
+const LONGEST_NAME: usize = 140;
+
+/// Why a call of Runs or Tokens fails.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// A field is missing or broken.
@@ -32,12 +35,23 @@ pub enum Failure {
     /// The forge does not confirm the repository that the run is to be bound to.
     #[error("the repository cannot be confirmed: {}", forge_denial(.0, None).message)]
     Unconfirmed(MintError),
+    /// The forge gives no token for a repository.
+    #[error("no token for {repository}: {}", forge_denial(.error, None).message)]
+    NoToken {
+        /// The repository, as it was asked for.
+        repository: RepositoryName,
+        /// Why.
+        error: MintError,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// No randomness for a bearer.
     #[error(transparent)]
     Bearer(#[from] NoRandomness),
+    /// No randomness for an id.
+    #[error(transparent)]
+    Id(#[from] crate::push::NoRandomness),
     /// The call's task ended without an answer.
     #[error("the call did not end")]
     Lost(#[from] tokio::task::JoinError),
@@ -51,7 +65,7 @@ impl From<Failure> for Status {
             Failure::Unknown(_) => Self::not_found(words),
             Failure::Exists(_) => Self::already_exists(words),
             Failure::NotLive(..) => Self::failed_precondition(words),
-            Failure::Unconfirmed(error) => match error {
+            Failure::Unconfirmed(error) | Failure::NoToken { error, repository: _ } => match error {
                 MintError::RateLimited(_) | MintError::Unavailable(_) => Self::unavailable(words),
                 MintError::RepositoryUnknown
                 | MintError::NotInstalled
@@ -76,7 +90,7 @@ impl From<Failure> for Status {
                     StoreError::Unreadable(_) => Self::internal(words),
                 }
             }
-            Failure::Bearer(_) | Failure::Lost(_) => {
+            Failure::Bearer(_) | Failure::Id(_) | Failure::Lost(_) => {
                 tracing::error!(error = cause(&failure), "a call failed");
                 Self::internal(words)
             }
@@ -88,6 +102,12 @@ impl From<Failure> for Status {
 #[must_use]
 pub fn invalid(invalid: &Invalid) -> Status {
     Status::invalid_argument(invalid.to_string())
+}
+
+/// Whatever was sent as a name, escaped and short, for a log.
+#[must_use]
+pub fn shown(name: &str) -> String {
+    name.chars().take(LONGEST_NAME).flat_map(char::escape_default).collect()
 }
 
 /// The words of a denial, for a log: its code.

@@ -11,6 +11,9 @@ use gitdoor_proto::v1::gate_client::GateClient;
 use gitdoor_proto::v1::runs_client::RunsClient;
 use tokio::sync::mpsc;
 use tonic::transport::{Channel, Endpoint};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
 
 #[path = "../src/store/postgres/server.rs"]
 #[expect(dead_code, reason = "the tests of the store itself use the rest")]
@@ -177,6 +180,29 @@ async fn two_controls_share_the_runs_of_a_postgresql_and_a_kill_of_one_loses_non
     let shown = again.runs().await.get_run(run).await.unwrap().into_inner().run.unwrap();
     assert_eq!(shown.state(), v1::RunState::Revoked);
     assert_eq!((kept.signal("-TERM").code(), restarted.signal("-TERM").code()), (Some(0), Some(0)));
+}
+
+#[tokio::test]
+async fn both_listeners_tell_their_health_and_who_watches_hears_of_the_end() {
+    let place = Place::new();
+    let control = place.start();
+    let mut watches = Vec::new();
+    for (socket, service) in [("runs", "gitdoor.v1.Tokens"), ("gate", "gitdoor.v1.Gate")] {
+        let url = format!("unix:{}", place.path(socket).display());
+        let mut health = HealthClient::new(Endpoint::from_shared(url).unwrap().connect().await.unwrap());
+        let of_service = HealthCheckRequest { service: service.into() };
+        let told = health.check(of_service.clone()).await.unwrap().into_inner();
+        assert_eq!(told.status(), ServingStatus::Serving, "{service}");
+        let mut watch = health.watch(of_service).await.unwrap().into_inner();
+        assert_eq!(watch.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
+        watches.push(watch);
+    }
+    let ended = tokio::task::spawn_blocking(move || control.signal("-TERM"));
+    for watch in &mut watches {
+        assert_eq!(watch.message().await.unwrap().unwrap().status(), ServingStatus::NotServing);
+        assert!(watch.message().await.unwrap().is_none(), "a watch does not hold the drain up");
+    }
+    assert_eq!(ended.await.unwrap().code(), Some(0));
 }
 
 #[tokio::test]

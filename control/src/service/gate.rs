@@ -8,6 +8,7 @@ use futures_util::Stream;
 use gitdoor_proto::v1::gate_server::Gate as GateRpc;
 use gitdoor_proto::v1::{self, session_request, session_response};
 use gitdoor_proto::{Denial, Reason};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
@@ -18,6 +19,7 @@ use crate::forge::Forge;
 use crate::gate::Gate;
 use crate::gate::Report;
 use crate::gate::question::{self, Question};
+use crate::limit::{Limit, QUESTIONS};
 use crate::metrics;
 use crate::run::Invalid;
 use crate::status;
@@ -32,11 +34,13 @@ const DEADLINE: Duration = Duration::from_secs(10);
 pub struct GateService<S, F> {
     gate: Arc<Gate<S, F>>,
     drain: CancellationToken,
+    /// Places of the questions of all sessions.
+    questions: Arc<Semaphore>,
 }
 
 impl<S, F> Clone for GateService<S, F> {
     fn clone(&self) -> Self {
-        Self { gate: self.gate.clone(), drain: self.drain.clone() }
+        Self { gate: self.gate.clone(), drain: self.drain.clone(), questions: self.questions.clone() }
     }
 }
 
@@ -44,7 +48,7 @@ impl<S: Store, F: Forge> GateService<S, F> {
     /// The service; its sessions end when `drain` is cancelled.
     #[must_use]
     pub fn new(gate: Arc<Gate<S, F>>, drain: CancellationToken) -> Self {
-        Self { gate, drain }
+        Self { gate, drain, questions: Arc::new(Semaphore::new(QUESTIONS)) }
     }
 
     pub(super) fn gate(&self) -> &Gate<S, F> {
@@ -73,11 +77,20 @@ impl<S: Store, F: Forge> GateService<S, F> {
         v1::SessionResponse { id, answer: answer.ok() }
     }
 
+    /// An answer within its time, if there is a place for its question.
+    async fn worked_on<T>(&self, answer: impl Future<Output = Result<T, Denial>>) -> Result<T, Denial> {
+        let Ok(_place) = self.questions.try_acquire() else { return Err(busy()) };
+        timeout(DEADLINE, answer).await.unwrap_or_else(|_elapsed| {
+            let denial = Denial::new(Reason::ForgeUnavailable, "the forge did not answer in time; try again");
+            Err(denial.retry_after(Duration::from_secs(1)))
+        })
+    }
+
     async fn authorized(&self, message: v1::AuthorizeRequest) -> Result<v1::AuthorizeResponse, Invalid> {
         use v1::authorize_response::Verdict;
         let question = Question::try_from(message)?;
         let asked = Asked::of(&question);
-        let answer = in_time(self.gate.authorize(question, clock::now())).await;
+        let answer = self.worked_on(self.gate.authorize(question, clock::now())).await;
         asked.answered(&answer);
         let verdict = answer.map_or_else(|denial| Verdict::Refusal(denial.into()), Verdict::Permit);
         Ok(v1::AuthorizeResponse { verdict: Some(verdict) })
@@ -87,7 +100,7 @@ impl<S: Store, F: Forge> GateService<S, F> {
         use v1::bind_run_response::Verdict;
         let start = Instant::now();
         let run = run_of(&message.authorization);
-        let answer = in_time(self.gate.bind(&message.authorization, clock::now())).await;
+        let answer = self.worked_on(self.gate.bind(&message.authorization, clock::now())).await;
         let verdict = status::verdict(&answer);
         metrics::question("bind", verdict, start.elapsed());
         let binding = answer.as_ref().ok();
@@ -112,7 +125,7 @@ impl<S: Store, F: Forge> GateService<S, F> {
         use v1::renew_lease_response::Verdict;
         let start = Instant::now();
         let v1::RenewLeaseRequest { authorization, sent } = message;
-        let answer = in_time(self.gate.renew(&authorization, sent, clock::now())).await;
+        let answer = self.worked_on(self.gate.renew(&authorization, sent, clock::now())).await;
         metrics::question("renew", status::verdict(&answer), start.elapsed());
         let verdict = match answer {
             Ok(lease) => Verdict::Lease(v1::Lease { duration: lease.try_into().ok() }),
@@ -129,7 +142,7 @@ impl<S: Store, F: Forge> GateService<S, F> {
         let upstream_refusals = upstream_refusals.into_iter().map(refusal).collect();
         let run = run_of(&authorization);
         let report = Report { ticket: authorization, outcome, upstream_refusals, request_bytes };
-        let answer = in_time(self.gate.report(report, clock::now())).await;
+        let answer = self.worked_on(self.gate.report(report, clock::now())).await;
         let verdict = status::verdict(&answer);
         metrics::question("report", verdict, start.elapsed());
         tracing::info!(run, outcome = outcome.as_str(), request_bytes, verdict, "report");
@@ -141,7 +154,7 @@ impl<S: Store, F: Forge> GateService<S, F> {
         let start = Instant::now();
         let v1::ReplaceTokenRequest { authorization, token_id } = message;
         let run = run_of(&authorization);
-        let answer = in_time(self.gate.replace_token(&authorization, &token_id, clock::now())).await;
+        let answer = self.worked_on(self.gate.replace_token(&authorization, &token_id, clock::now())).await;
         let verdict = status::verdict(&answer);
         metrics::question("replace_token", verdict, start.elapsed());
         tracing::info!(run, verdict, "replace token");
@@ -175,11 +188,11 @@ fn run_of(ticket: &str) -> Option<String> {
     Presented::parse(ticket).ok().map(|ticket| ticket.run().to_string())
 }
 
-async fn in_time<T>(answer: impl Future<Output = Result<T, Denial>>) -> Result<T, Denial> {
-    timeout(DEADLINE, answer).await.unwrap_or_else(|_elapsed| {
-        let denial = Denial::new(Reason::ForgeUnavailable, "the forge did not answer in time; try again");
-        Err(denial.retry_after(Duration::from_secs(1)))
-    })
+/// No place for a question. To a data plane it is an outage like another, in which it asks again.
+fn busy() -> Denial {
+    metrics::limited("gate", Limit::Questions);
+    let words = "the door has as many questions at once as it takes; try again in a moment";
+    Denial::new(Reason::StoreUnavailable, words).retry_after(Duration::from_secs(1))
 }
 
 /// What is logged of an authorize question: never its secret.

@@ -8,6 +8,7 @@ use gitdoor_proto::{Bearer, RepositoryName, RunId, v1};
 use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
+use super::page;
 use crate::clock;
 use crate::forge::{Forge, MintError, Mismatch, Target};
 use crate::lease::{End, Leases};
@@ -16,14 +17,8 @@ use crate::run::{Binding, Invalid, Registration, Run, budget_from, run_id_from};
 use crate::status::{self, Failure};
 use crate::store::{Adopted, Registered, Rotated, Store};
 
-/// Runs on a page when a request does not say.
-const DEFAULT_PAGE: u32 = 100;
-/// Most runs on a page.
-const MAX_PAGE: u32 = 1000;
 /// Most pushes that are shown with a run.
 const SHOWN_PUSHES: u32 = 500;
-/// Bytes of runs or pushes in one answer: clients take 4 MiB.
-const ANSWER_BYTES: usize = 3 << 20;
 
 /// Registers and ends the runs of one store.
 #[derive(Debug)]
@@ -123,16 +118,12 @@ impl<S: Store, F: Forge> RunsService<S, F> {
         let run = self.store.run(&id).await?.ok_or_else(|| Failure::Unknown(id.clone()))?;
         let pushes = self.store.pushes(&id, SHOWN_PUSHES).await?;
         let pushes = pushes.into_iter().map(Into::into);
-        Ok(v1::GetRunResponse { run: Some(run.to_message(now)), pushes: as_fit(pushes) })
+        Ok(v1::GetRunResponse { run: Some(run.to_message(now)), pushes: page::as_fit(pushes) })
     }
 
     async fn list(&self, message: v1::ListRunsRequest, now: SystemTime) -> Result<v1::ListRunsResponse, Failure> {
         let v1::ListRunsRequest { page_size, page_token } = message;
-        let size = match page_size {
-            0 => DEFAULT_PAGE,
-            1..=MAX_PAGE => page_size,
-            _ => return Err(Invalid::PageSize.into()),
-        };
+        let size = page::size(page_size)?;
         let after = match page_token.as_str() {
             "" => None,
             token => Some(RunId::parse(token).map_err(|_shape| Invalid::PageToken)?),
@@ -140,20 +131,10 @@ impl<S: Store, F: Forge> RunsService<S, F> {
         // One more than is asked for says whether there is another.
         let stored = self.store.runs(after.as_ref(), size + 1).await?;
         let page = stored.iter().take(size as usize).map(|run| run.to_message(now));
-        let runs: Vec<v1::Run> = as_fit(page);
+        let runs: Vec<v1::Run> = page::as_fit(page);
         let last = runs.last().filter(|_| runs.len() < stored.len()).map(|run| run.run_id.clone());
         Ok(v1::ListRunsResponse { runs, next_page_token: last.unwrap_or_default() })
     }
-}
-
-/// The first messages that fit an answer; the first of all fits any.
-fn as_fit<M: prost::Message>(messages: impl Iterator<Item = M>) -> Vec<M> {
-    let mut bytes = 0;
-    let fits = |message: &M| {
-        bytes += message.encoded_len() + 8;
-        bytes <= ANSWER_BYTES
-    };
-    messages.take_while(fits).collect()
 }
 
 #[tonic::async_trait]
@@ -222,8 +203,7 @@ fn answered<T>(call: &'static str, run: &str, answer: Result<T, Failure>) -> Res
     let answer = answer.map(Response::new).map_err(Status::from);
     let status = status::name(answer.as_ref().map(|_| ()));
     metrics::run_call(call, status);
-    // Whatever was sent as a run id is shown escaped and short.
-    let run: String = run.chars().take(64).flat_map(char::escape_default).collect();
+    let run = status::shown(run);
     tracing::info!(call, run, status, words = answer.as_ref().err().map(Status::message), "runs");
     answer
 }

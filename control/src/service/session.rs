@@ -9,11 +9,9 @@ use tonic::{Status, Streaming};
 use super::gate::GateService;
 use crate::forge::Forge;
 use crate::lease::Ended;
+use crate::limit::QUESTIONS_PER_SESSION;
 use crate::metrics;
 use crate::store::Store;
-
-/// Questions of one session that are worked on at once; a slow mint must not hold the others.
-const AT_ONCE: usize = 512;
 
 /// Answers a session until its data plane ends it, or control drains.
 pub(super) fn run<S: Store, F: Forge>(
@@ -30,7 +28,7 @@ pub(super) fn run<S: Store, F: Forge>(
             // A stream that breaks ends the session with the status that it broke with.
             async move { Ok::<_, Status>(service.answer(question?).await) }
         })
-        .buffer_unordered(AT_ONCE)
+        .buffer_unordered(QUESTIONS_PER_SESSION)
         // The news alone must not keep a session that its data plane has ended.
         .chain(stream::once(async move { open }).filter_map(|open| async move {
             drop(open);

@@ -1,4 +1,9 @@
-//! Both services over real connections.
+//! The services over real connections.
+
+mod limits;
+mod listeners;
+mod probes;
+mod tokens;
 
 mod runs;
 
