@@ -2,6 +2,8 @@
 //!
 //! An answer that lacks what it must have is refused, never filled in.
 
+pub(crate) mod mirror;
+
 use std::time::SystemTime;
 
 use gitdoor_proto::{Bearer, v1};

@@ -4,6 +4,7 @@
 
 mod certs;
 mod control;
+mod token;
 
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ use gitdoor_proto::{Pattern, RepositoryName, RunId};
 
 pub(crate) use certs::{CertsArgs, Name};
 pub(crate) use control::ControlTls;
+
+pub(crate) use self::token::{Mirror, TokenArgs, TokenCommand};
 
 /// Shortest and longest budget that control gives, in seconds.
 const BUDGET_SECONDS: std::ops::RangeInclusive<u64> = 1..=24 * 60 * 60;
@@ -26,7 +29,8 @@ The operator's command line of gitdoor, the git door for sandboxed runs.
 
 A run is a piece of work in a sandbox, and its bearer is the only git credential it holds. This program \
 registers a run and prints its bearer, gives a run more time or a new bearer, ends a run, and shows what a run is \
-bound to and what it pushed. It speaks to gitdoor-control's Runs listener and holds nothing itself.";
+bound to and what it pushed. For a trusted host that keeps a clone it prints a token that reads one repository. It \
+speaks to gitdoor-control's Runs listener and holds nothing itself.";
 
 const AFTER: &str = "\
 Examples:
@@ -44,6 +48,10 @@ Examples:
 
   End it; once this returns, no push of the run can still complete:
     gitdoor run revoke fix-1234
+
+  A token for a trusted host's clone of a repository; and which were handed out?
+    gitdoor token mirror --repository acme/api
+    gitdoor token list
 
 Exit status:
    0  done
@@ -104,6 +112,9 @@ pub(crate) enum Command {
     /// Register, adopt, rotate, revoke and show runs
     #[command(after_long_help = RUN_AFTER)]
     Run(Box<RunArgs>),
+    /// Ask for tokens for mirrors, and list those that were handed out
+    #[command(after_long_help = token::TOKEN_AFTER)]
+    Token(Box<TokenArgs>),
     /// Make a small CA and the certificates of a first deployment
     #[command(after_long_help = certs::AFTER)]
     Certs(CertsArgs),
@@ -127,9 +138,9 @@ pub(crate) enum Shell {
     Fish,
 }
 
-/// What all commands about runs have in common.
+/// Who is asked, how long is waited, and how the answer is shown.
 #[derive(Debug, clap::Args)]
-pub(crate) struct RunArgs {
+pub(crate) struct Asking {
     /// Where control's Runs listener is: unix:PATH, http://HOST:PORT or https://HOST:PORT
     ///
     /// May be repeated: the next one is asked when one cannot be reached, or says that it is unavailable. Plain
@@ -150,6 +161,14 @@ pub(crate) struct RunArgs {
     /// Print one JSON object
     #[arg(long, global = true, env = "GITDOOR_JSON", hide_env_values = true, value_parser = FalseyValueParser::new())]
     pub(crate) json: bool,
+}
+
+/// What all commands about runs have in common.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// Who is asked.
+    #[command(flatten)]
+    pub(crate) asking: Asking,
 
     /// What to do.
     #[command(subcommand)]
@@ -307,7 +326,9 @@ mod tests {
     fn parse(line: &str) -> Result<Box<RunArgs>, clap::Error> {
         match Args::try_parse_from(line.split_ascii_whitespace())?.command {
             Command::Run(args) => Ok(args),
-            Command::Certs(_) | Command::Completion { .. } => panic!("not a command about runs: {line}"),
+            Command::Token(_) | Command::Certs(_) | Command::Completion { .. } => {
+                panic!("not a command about runs: {line}")
+            }
         }
     }
 
@@ -365,13 +386,13 @@ mod tests {
             "gitdoor run show r1 --control unix:/a --control http://127.0.0.1:1 --timeout 3s --json",
         ] {
             let args = parse(line).unwrap();
-            let controls: Vec<_> = args.control.iter().map(ToString::to_string).collect();
+            let controls: Vec<_> = args.asking.control.iter().map(ToString::to_string).collect();
             assert_eq!(controls, ["unix:/a", "http://127.0.0.1:1"], "{line}");
-            assert_eq!((args.timeout, args.json), (Duration::from_secs(3), true), "{line}");
+            assert_eq!((args.asking.timeout, args.asking.json), (Duration::from_secs(3), true), "{line}");
         }
         let args = parse("gitdoor run list").unwrap();
-        assert_eq!(args.control.first().unwrap().to_string(), "unix:/run/gitdoor/runs.sock");
-        assert_eq!(args.timeout, Duration::from_secs(10));
+        assert_eq!(args.asking.control.first().unwrap().to_string(), "unix:/run/gitdoor/runs.sock");
+        assert_eq!(args.asking.timeout, Duration::from_secs(10));
     }
 
     #[test]
@@ -398,6 +419,8 @@ mod tests {
             "gitdoor run list --control unix:",
             "gitdoor run list --timeout 0s",
             "gitdoor run show a/b",
+            "gitdoor token mirror --repository acme",
+            "gitdoor token mirror --repository acme/api --host https://github.com",
         ] {
             let error = parse(line).unwrap_err();
             assert_eq!(error.exit_code(), 2, "{line}: {error}");
@@ -420,6 +443,9 @@ mod tests {
             "gitdoor run adopt r1 --identity write",
             "gitdoor run list r1",
             "gitdoor run show r1 --repository a/b",
+            "gitdoor token",
+            "gitdoor token mirror",
+            "gitdoor token list --repository a/b",
         ] {
             assert_eq!(Args::try_parse_from(line.split_ascii_whitespace()).unwrap_err().exit_code(), 2, "{line}");
         }

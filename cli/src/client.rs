@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use gitdoor_proto::endpoint::{Connector, Endpoint, TlsFiles, Unusable};
 use gitdoor_proto::v1::runs_client::RunsClient;
+use gitdoor_proto::v1::tokens_client::TokensClient;
 use tonic::transport::Channel;
 use tonic::{Code, Response, Status};
 
@@ -34,11 +35,23 @@ impl Client {
         Self { patience: self.patience.saturating_add(more), ..self }
     }
 
-    /// Puts one question, to the first control that can be asked.
+    /// Puts one question about runs, to the first control that can be asked.
     pub(crate) async fn ask<T>(
         &self,
         question: impl AsyncFn(RunsClient<Channel>) -> Result<Response<T>, Status>,
     ) -> Result<T, Failure> {
+        self.put(async |channel| question(RunsClient::new(channel)).await).await
+    }
+
+    /// Puts one question about tokens, likewise.
+    pub(crate) async fn ask_tokens<T>(
+        &self,
+        question: impl AsyncFn(TokensClient<Channel>) -> Result<Response<T>, Status>,
+    ) -> Result<T, Failure> {
+        self.put(async |channel| question(TokensClient::new(channel)).await).await
+    }
+
+    async fn put<T>(&self, question: impl AsyncFn(Channel) -> Result<Response<T>, Status>) -> Result<T, Failure> {
         let mut attempts = Vec::new();
         let mut unavailable = None;
         for control in &self.controls {
@@ -59,13 +72,13 @@ impl Client {
     async fn ask_one<T>(
         &self,
         control: &Endpoint,
-        question: &impl AsyncFn(RunsClient<Channel>) -> Result<Response<T>, Status>,
+        question: &impl AsyncFn(Channel) -> Result<Response<T>, Status>,
     ) -> Answer<T> {
         let channel = match self.connect(control).await {
             Ok(channel) => channel,
             Err(cause) => return Answer::Unreachable(cause),
         };
-        match question(RunsClient::new(channel)).await {
+        match question(channel).await {
             Ok(answer) => Answer::Given(answer.into_inner()),
             Err(status) if status.code() == Code::Unavailable => Answer::Unavailable(Box::new(status)),
             Err(status) => Answer::Refused(Box::new(status)),

@@ -11,6 +11,7 @@ use tonic::{Code, Status};
 use crate::answer::Incomplete;
 use crate::certs::CertsError;
 use crate::client::root_cause;
+use crate::credential::Malformed;
 
 /// Why a command did not do what it should.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +25,22 @@ pub(crate) enum Failure {
     /// A repository was given to a run that cannot push.
     #[error("--repository: only a run with --identity write is bound to a repository")]
     RepositoryWithoutWrite,
+    /// A credential helper without a question, or a question to what is none.
+    #[error("{}", if *.credential {
+        "--credential: git names what it wants after the command: get, store or erase"
+    } else {
+        "get, store and erase are for a credential helper: --credential"
+    })]
+    CredentialAction {
+        /// Whether it is a credential helper.
+        credential: bool,
+    },
+    /// What git asked is no question.
+    #[error(transparent)]
+    Question(#[from] Malformed),
+    /// Standard input cannot be read.
+    #[error("standard input: {0}")]
+    Input(#[source] io::Error),
     /// No control could be asked.
     #[error("no control could be asked{}", Attempts(.0))]
     Unreachable(Vec<Attempt>),
@@ -85,9 +102,11 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Control(_) => 64,
-            Self::RepositoryWithoutWrite => 2,
+            Self::RepositoryWithoutWrite | Self::CredentialAction { .. } => 2,
             Self::Certs(error) => error.exit_code(),
-            Self::Unreachable(_)
+            Self::Question(_)
+            | Self::Input(_)
+            | Self::Unreachable(_)
             | Self::Refused(_)
             | Self::Silent { .. }
             | Self::Incomplete(_)
@@ -109,9 +128,15 @@ impl Failure {
                 Some("is gitdoor-control running, and is --control the address of its --runs-listen?")
             }
             Self::Refused(status) => advice_for(status.code()),
-            Self::Silent { .. } => Some("it may have been done all the same: `gitdoor run show` tells; ask again"),
+            Self::Silent { .. } => Some(
+                "it may have been done all the same: `gitdoor run show` or `gitdoor token list` tells; ask again",
+            ),
             Self::Incomplete(_) => Some("are this program and gitdoor-control of the same version?"),
-            Self::Runtime(_) | Self::Output(_) => None,
+            Self::CredentialAction { .. }
+            | Self::Question(_)
+            | Self::Input(_)
+            | Self::Runtime(_)
+            | Self::Output(_) => None,
         }
     }
 }
@@ -122,7 +147,7 @@ fn advice_for(code: Code) -> Option<&'static str> {
             Some("for a new bearer of that run: `gitdoor run rotate`; for another run: another --run-id")
         }
         Code::NotFound => Some("`gitdoor run list` shows the runs that there are"),
-        Code::Unavailable => Some("ask again in a moment"),
+        Code::Unavailable | Code::ResourceExhausted => Some("ask again in a moment"),
         Code::PermissionDenied => {
             Some("ask with a certificate of that role: --control-tls-cert, --control-tls-key")
         }
@@ -132,7 +157,6 @@ fn advice_for(code: Code) -> Option<&'static str> {
         | Code::Unknown
         | Code::InvalidArgument
         | Code::DeadlineExceeded
-        | Code::ResourceExhausted
         | Code::FailedPrecondition
         | Code::Aborted
         | Code::OutOfRange

@@ -1,16 +1,18 @@
-//! `gitdoor`, the operator's command line: registers, rotates, revokes and shows runs over control's `Runs` service,
-//! and makes the certificates of a first deployment.
+//! `gitdoor`, the operator's command line: registers, rotates, revokes and shows runs over control's `Runs` service, asks
+//! its `Tokens` service for mirrors, and makes the certificates of a first deployment.
 //!
-//! What a command answers goes to standard output, everything else to standard error. A bearer is written once,
-//! to standard output, by the command that made it.
+//! What a command answers goes to standard output, everything else to standard error. A bearer or a token is written
+//! once, to standard output, by the command that asked for it.
 
 mod answer;
 mod args;
 mod certs;
 mod client;
+mod credential;
 mod failure;
 mod output;
 mod run;
+mod token;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -36,6 +38,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn perform(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::perform(*args),
+        Command::Token(args) => token::perform(*args),
         Command::Certs(args) => output::write(certs::perform(&args)?.as_bytes()),
         Command::Completion { shell } => output::write(&completion(shell)),
     }
@@ -60,7 +63,10 @@ mod tests {
     fn each_shell_gets_a_script_that_knows_the_commands() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let script = String::from_utf8(completion(shell)).unwrap();
-            assert!(script.contains("register") && script.contains("read-repository"), "{shell:?}");
+            assert!(
+                script.contains("register") && script.contains("mirror") && script.contains("read-repository"),
+                "{shell:?}"
+            );
         }
     }
 }

@@ -6,7 +6,11 @@ mod text;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
+use gitdoor_proto::RepositoryName;
+
+use crate::answer::mirror::{Minted, MirrorToken};
 use crate::answer::{Issued, Run, Shown};
+use crate::credential::Host;
 use crate::failure::Failure;
 
 /// How answers are shown.
@@ -64,6 +68,22 @@ impl Output {
         }
     }
 
+    /// A token for a mirror.
+    pub(crate) fn minted(self, minted: &Minted) -> Result<(), Failure> {
+        match self {
+            Self::Json => write(json::minted(minted).as_bytes()),
+            Self::Text => write(format!("{}\n", minted.expose()).as_bytes()),
+        }
+    }
+
+    /// The tokens for mirrors that were handed out.
+    pub(crate) fn mirror_tokens(self, rows: &[MirrorToken]) -> Result<(), Failure> {
+        match self {
+            Self::Json => write(json::mirror_tokens(rows).as_bytes()),
+            Self::Text => write(text::mirror_tokens(rows).as_bytes()),
+        }
+    }
+
     /// All runs.
     pub(crate) fn listed(self, runs: &[Run]) -> Result<(), Failure> {
         match self {
@@ -71,6 +91,18 @@ impl Output {
             Self::Text => write(text::listed(runs).as_bytes()),
         }
     }
+}
+
+/// A token for git, which asked for it.
+pub(crate) fn credential(minted: &Minted) -> Result<(), Failure> {
+    // Git hands it to helpers that keep credentials: these learn how long it is any good.
+    let (token, expires_at) = (minted.expose(), minted.expires_at);
+    write(format!("username=x-access-token\npassword={token}\npassword_expiry_utc={expires_at}\n").as_bytes())
+}
+
+/// Says that git asked for something that the token of a repository is not for.
+pub(crate) fn not_for_this(host: &Host, repository: &RepositoryName) {
+    say(&format!("gitdoor: no token for what git asks for: this one is for https://{host}/{repository} alone\n"));
 }
 
 /// Writes bytes to standard output as they are.

@@ -6,7 +6,7 @@ use gitdoor_proto::{RepositoryName, RunId, v1};
 use v1::runs_client::RunsClient;
 
 use crate::answer::{Incomplete, Issued, Run, Shown};
-use crate::args::{Adopt, Identity, Named, Register, RunArgs, RunCommand};
+use crate::args::{Adopt, Asking, Identity, Named, Register, RunArgs, RunCommand};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -19,7 +19,7 @@ const PAGE: u32 = 1000;
 
 /// Performs one command.
 pub(crate) fn perform(args: RunArgs) -> Result<(), Failure> {
-    let RunArgs { control, tls, timeout, json, command } = args;
+    let RunArgs { asking: Asking { control, tls, timeout, json }, command } = args;
     let client = Client::new(control, &tls.files(), timeout)?;
     let output = if json { Output::Json } else { Output::Text };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Runtime)?;

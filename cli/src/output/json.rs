@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::json;
 
+use crate::answer::mirror::{Minted, MirrorToken};
 use crate::answer::{Issued, Run, Shown};
 
 /// A run and its new bearer.
@@ -35,6 +36,24 @@ pub(super) fn listed(runs: &[Run]) -> String {
     line(&Listed { runs })
 }
 
+/// A token for a mirror.
+pub(super) fn minted(minted: &Minted) -> String {
+    line(&json!({
+        "token": minted.expose(),
+        "expires_at": minted.row.expires_at,
+        "repository": minted.row.repository,
+    }))
+}
+
+/// The tokens for mirrors that were handed out.
+pub(super) fn mirror_tokens(rows: &[MirrorToken]) -> String {
+    #[derive(Serialize)]
+    struct Listed<'a> {
+        mirror_tokens: &'a [MirrorToken],
+    }
+    line(&Listed { mirror_tokens: rows })
+}
+
 #[expect(clippy::expect_used, reason = "the values have string keys and no fallible serializer of their own")]
 fn line(value: &impl Serialize) -> String {
     let mut line = serde_json::to_string(value).expect("a plain value is JSON");
@@ -48,6 +67,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::answer::mirror::tests as mirror;
     use crate::answer::tests::{at, run as message};
 
     fn keys(line: &str) -> Vec<String> {
@@ -89,6 +109,22 @@ mod tests {
              {\"push_id\":\"p1\",\"request_id\":\"\",\"repository\":\"\",\"outcome\":\"open\",\"request_bytes\":7,\
              \"opened_at\":\"2027-01-15T08:01:40Z\",\"closed_at\":null,\"refs\":[{\"ref_name\":\"refs/heads/\u{fffd}\",\
              \"old_oid\":\"\",\"new_oid\":\"\",\"refusal\":null}]}]}\n"
+        );
+    }
+
+    #[test]
+    fn a_mirrors_token_is_these_three_fields_and_a_row_of_the_ledger_these_eight() {
+        let asked = gitdoor_proto::RepositoryName::parse("acme/api").unwrap();
+        let line = minted(&Minted::read(mirror::minted(), &asked).unwrap());
+        assert_eq!(
+            line,
+            "{\"expires_at\":\"2027-01-15T09:00:00Z\",\"repository\":\"acme/api\",\"token\":\"ghs_hush\"}\n"
+        );
+        assert_eq!(
+            mirror_tokens(&[MirrorToken::read(mirror::row()).unwrap()]),
+            "{\"mirror_tokens\":[{\"mirror_token_id\":\"m1\",\"repository\":\"acme/api\",\"repository_id\":42,\
+             \"token_id\":\"0123456789abcdef\",\"asked_by\":null,\"minted_at\":\"2027-01-15T08:00:00Z\",\
+             \"handed_out_at\":\"2027-01-15T08:01:40Z\",\"expires_at\":\"2027-01-15T09:00:00Z\"}]}\n"
         );
     }
 

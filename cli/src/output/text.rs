@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::answer::mirror::MirrorToken;
 use crate::answer::{Push, PushedRef, Run, Shown};
 use crate::failure::Failure;
 
@@ -48,6 +49,21 @@ pub(super) fn listed(runs: &[Run]) -> String {
         vec![escaped(&run.run_id), run.identity.into(), run.state.into(), run.expires_at.0.clone(), repository]
     }));
     table(&rows)
+}
+
+/// The tokens for mirrors that were handed out, a line each.
+pub(super) fn mirror_tokens(rows: &[MirrorToken]) -> String {
+    let mut table = vec![["HANDED OUT", "EXPIRES", "TOKEN", "REPOSITORY", "ASKED BY"].map(str::to_owned).to_vec()];
+    table.extend(rows.iter().map(|row| {
+        vec![
+            row.handed_out_at.0.clone(),
+            row.expires_at.0.clone(),
+            escaped(&row.token_id),
+            escaped(&row.repository),
+            row.asked_by.as_deref().map_or("-".to_owned(), escaped),
+        ]
+    }));
+    self::table(&table)
 }
 
 /// A run and its ledger.
