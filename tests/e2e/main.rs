@@ -23,6 +23,7 @@ mod harness;
 mod hygiene;
 mod memory;
 mod mint;
+mod mirror;
 mod push;
 mod raw_push;
 mod refusals;
