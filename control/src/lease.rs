@@ -18,6 +18,7 @@ use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 use self::registry::Registry;
+pub use self::settled::settled;
 use crate::fleet::ControlId;
 use crate::metrics;
 use crate::push::PushId;

@@ -116,11 +116,6 @@ impl Registry {
         self.leases(run).filter(|(_, lease)| !lease.in_progress(now)).map(|(push, _)| *push).collect()
     }
 
-    /// Whether the last byte of each of these pushes is known to have gone up.
-    pub(super) fn all_sent(&self, run: &RunId, pushes: &[PushId]) -> bool {
-        pushes.iter().all(|push| self.leases(run).any(|(known, lease)| known == push && lease.sent))
-    }
-
     /// Whether a push is known and this control's own.
     pub(super) fn owns(&self, run: &RunId, push: PushId) -> bool {
         self.leases(run).any(|(known, lease)| *known == push && lease.own)

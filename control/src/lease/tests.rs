@@ -2,6 +2,7 @@ use super::*;
 
 use tokio::time::advance;
 
+use crate::push::{Closing, Outcome};
 use crate::store::sqlite::Sqlite;
 use crate::store::{Limit, Store};
 
@@ -152,10 +153,10 @@ async fn ended(pushes: u8) -> (tempfile::TempDir, Sqlite) {
 }
 
 /// How long an ended run takes to settle.
-async fn settling(leases: &Leases, store: &Sqlite) -> Duration {
+async fn settling(store: &Sqlite) -> Duration {
     tokio::time::pause();
     let start = Instant::now();
-    leases.settled(store, &run(), start).await;
+    settled(store, &run(), start).await;
     let took = start.elapsed();
     tokio::time::resume();
     took
@@ -169,19 +170,19 @@ fn a_lease() -> std::ops::Range<Duration> {
 #[tokio::test]
 async fn a_run_without_pushes_settles_at_once() {
     let (_dir, store) = ended(0).await;
-    assert_eq!(settling(&leases(), &store).await, Duration::ZERO);
+    assert_eq!(settling(&store).await, Duration::ZERO);
 }
 
 #[tokio::test]
-async fn a_run_settles_a_lease_after_its_end_unless_each_push_was_sent_or_reported() {
+async fn a_run_settles_a_lease_after_its_end_unless_each_push_was_reported() {
     let (_dir, store) = ended(2).await;
-    let leases = leases();
-    assert!(a_lease().contains(&settling(&leases, &store).await));
-    leases.sent(&run(), push(0), far());
-    assert!(a_lease().contains(&settling(&leases, &store).await));
+    let done = Closing { outcome: Outcome::Done, ..Closing::unknown(FAR) };
+    assert!(a_lease().contains(&settling(&store).await));
+    store.close_push(push(0), &done).await.unwrap();
+    assert!(a_lease().contains(&settling(&store).await));
     // Nobody reported it.
     assert!(store.lose_push(push(1), ControlId::from_bytes([1; 16]), FAR).await.unwrap());
-    assert!(a_lease().contains(&settling(&leases, &store).await));
-    leases.sent(&run(), push(1), far());
-    assert_eq!(settling(&leases, &store).await, Duration::ZERO);
+    assert!(a_lease().contains(&settling(&store).await));
+    store.close_push(push(1), &done).await.unwrap();
+    assert_eq!(settling(&store).await, Duration::ZERO);
 }

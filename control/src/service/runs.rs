@@ -11,7 +11,7 @@ use tonic::{Request, Response, Status};
 use super::page;
 use crate::clock;
 use crate::forge::{Forge, MintError, Mismatch, Target};
-use crate::lease::{End, Leases};
+use crate::lease::{End, Leases, settled};
 use crate::metrics;
 use crate::run::{Binding, Invalid, Registration, Run, budget_from, run_id_from};
 use crate::status::{self, Failure};
@@ -108,7 +108,7 @@ impl<S: Store, F: Forge> RunsService<S, F> {
             let run = store.revoke(&id, now).await?.ok_or_else(|| Failure::Unknown(id.clone()))?;
             let ended = Instant::now();
             leases.end(&id, End::Revoked);
-            leases.settled(&*store, &id, ended).await;
+            settled(&*store, &id, ended).await;
             Ok::<_, Failure>(v1::RevokeRunResponse { run: Some(run.to_message(now)) })
         };
         tokio::spawn(end).await?
