@@ -11,6 +11,7 @@ mod door;
 mod drain;
 mod early;
 mod fetch;
+mod fleet;
 mod framing;
 mod gh_and_git;
 mod gh_harness;

@@ -295,6 +295,15 @@ impl Github {
         self.requests_for(Route::ReceivePack)
     }
 
+    /// The `POST git-receive-pack` whose first command is for this ref.
+    pub fn push_of(&self, reference: &str) -> Option<Request> {
+        let name = format!(" {reference}\0");
+        let command = |body: &[u8]| {
+            body.get(..512.min(body.len())).map(String::from_utf8_lossy).unwrap_or_default().contains(&name)
+        };
+        self.state.requests.find(|request| request.route == Route::ReceivePack && command(&request.body))
+    }
+
     /// Every `POST git-receive-pack` that is no probe.
     pub fn pushes_with_commands(&self) -> Vec<Request> {
         self.pushes().into_iter().filter(|request| !request.is_probe()).collect()

@@ -91,10 +91,7 @@ impl Ended {
         let at_return = world.github.ref_of("acme/api", &reference);
         // What is on the wire arrives.
         sleep(Duration::from_millis(300)).await;
-        let line = format!(" {reference}\0");
-        let pushes = world.github.pushes();
-        let push = pushes.iter().find(|push| push.body.windows(line.len()).any(|part| part == line.as_bytes()));
-        let had_gone_up = push.is_some_and(|push| push.body_end == BodyEnd::Clean);
+        let had_gone_up = world.github.push_of(&reference).is_some_and(|push| push.body_end == BodyEnd::Clean);
         Self { run, reference, at_return, had_gone_up }
     }
 }

@@ -123,6 +123,11 @@ impl Requests {
         Record { requests: Arc::clone(self), index: requests.len() - 1 }
     }
 
+    /// A copy of the first that is meant.
+    pub(crate) fn find(&self, is_meant: impl FnMut(&&Request) -> bool) -> Option<Request> {
+        self.0.lock().unwrap().iter().find(is_meant).cloned()
+    }
+
     /// A copy of all.
     pub(crate) fn all(&self) -> Vec<Request> {
         self.0.lock().unwrap().clone()
