@@ -130,6 +130,13 @@ pub fn ends(certificate: &CertificateDer<'_>) -> Result<Duration, TlsError> {
     Ok(read.tbs_certificate.validity.not_after.to_unix_duration())
 }
 
+/// Who a certificate is of: its subject as RFC 4514 writes it; none: it has none.
+#[must_use]
+pub fn subject(certificate: &CertificateDer<'_>) -> Option<String> {
+    let read = x509_cert::Certificate::from_der(certificate).ok()?;
+    Some(read.tbs_certificate.subject.to_string()).filter(|subject| !subject.is_empty())
+}
+
 /// The reader's own words may quote the line that they are about, and so a key.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the reader may add errors; none of them is to be quoted")]
 fn unread(what: &'static str, path: &Path, why: pem::Error) -> TlsError {

@@ -44,6 +44,22 @@ async fn a_push_goes_through_planes_that_speak_tls_to_each_other() {
 }
 
 #[tokio::test]
+async fn the_ledger_says_whose_certificate_asked_for_a_mirrors_token() {
+    let world = World::builder(PROGRAM).mutual_tls().start().await;
+    world.github.create("acme/api");
+    let denied = run(&world, "bot", "token mirror --repository acme/api").await;
+    assert!(denied.code == Some(1) && denied.stderr.contains("gitdoor:mirror"), "{}", denied.stderr);
+    assert!(world.github.mints().is_empty());
+    let token = run(&world, "mirror", "token mirror --repository acme/api").await;
+    assert!(token.code == Some(0) && token.stdout.starts_with("ghs_"), "{}", token.stderr);
+    let listed = run(&world, "ops", "token list --json").await;
+    let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+    let asked_by = listed["mirror_tokens"][0]["asked_by"].as_str().unwrap();
+    assert!(asked_by.contains("mirror"), "{asked_by}");
+    world.finish().await;
+}
+
+#[tokio::test]
 async fn the_command_line_says_why_control_does_not_take_it() {
     let world = World::builder(PROGRAM).mutual_tls().start().await;
     let denied = run(&world, "ops", "run register --run-id r1 --identity read").await;

@@ -24,7 +24,7 @@ use super::Listener;
 use super::tls::Identities;
 use crate::metrics;
 use crate::trust::layer::Peer;
-use crate::trust::{Roles, Side};
+use crate::trust::Side;
 
 /// Handshakes at once; more connections wait in the system's queue.
 const HANDSHAKES: usize = 256;
@@ -144,8 +144,8 @@ async fn handshake(acceptor: &TlsAcceptor, stream: TcpStream) -> Result<Connecti
         return Err(refused(Kind::Protocol));
     }
     let certificate = session.peer_certificates().and_then(<[_]>::first);
-    let roles = certificate.map(Roles::in_certificate).ok_or_else(|| refused(Kind::NoCertificate))?;
-    Ok(Connection { stream: Either::Left(Box::new(stream)), peer: Peer::Certified(roles) })
+    let peer = certificate.map(Peer::certified).ok_or_else(|| refused(Kind::NoCertificate))?;
+    Ok(Connection { stream: Either::Left(Box::new(stream)), peer })
 }
 
 /// Closes so that the alert arrives: what a client has sent by then and nobody read would reset the connection.
@@ -221,7 +221,7 @@ impl Connected for Connection {
     type ConnectInfo = Peer;
 
     fn connect_info(&self) -> Peer {
-        self.peer
+        self.peer.clone()
     }
 }
 

@@ -15,6 +15,7 @@ use crate::mirror::{MirrorToken, MirrorTokenId};
 use crate::run::Invalid;
 use crate::status::{self, Failure};
 use crate::store::Store;
+use crate::trust::layer::Peer;
 
 /// Hands out the tokens of one forge.
 #[derive(Debug)]
@@ -33,12 +34,13 @@ impl<S: Store, F: Forge> TokensService<S, F> {
     async fn mint(
         &self,
         message: v1::MintMirrorTokenRequest,
+        asked_by: Option<String>,
         now: SystemTime,
     ) -> Result<v1::MintMirrorTokenResponse, Failure> {
         let repository = RepositoryName::parse(&message.repository).map_err(Invalid::Repository)?;
         let refused = |error| Failure::NoToken { repository: repository.clone(), error };
         let minted = self.forge.mirror_token(&repository, now).await.map_err(refused)?;
-        let row = MirrorToken::new(MirrorTokenId::generate()?, &minted, None, now).map_err(refused)?;
+        let row = MirrorToken::new(MirrorTokenId::generate()?, &minted, asked_by, now).map_err(refused)?;
         self.store.record_mirror_token(&row).await?;
         Ok(v1::MintMirrorTokenResponse { token: minted.expose().to_owned(), mirror_token: Some(row.into()) })
     }
@@ -55,9 +57,10 @@ impl<S: Store, F: Forge> Tokens for TokensService<S, F> {
         &self,
         request: Request<v1::MintMirrorTokenRequest>,
     ) -> Result<Response<v1::MintMirrorTokenResponse>, Status> {
+        let asked_by = request.extensions().get::<Peer>().and_then(Peer::subject).map(str::to_owned);
         let message = request.into_inner();
         let asked = message.repository.clone();
-        let answer = self.mint(message, clock::now()).await;
+        let answer = self.mint(message, asked_by, clock::now()).await;
         let row = answer.as_ref().ok().and_then(|answer| answer.mirror_token.clone());
         answered("mint_mirror", &asked, row, answer)
     }

@@ -1,23 +1,54 @@
 //! The table of roles in front of the services: no call reaches one that its caller may not make.
 
 use std::future::{Ready, ready};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::future::Either;
+use gitdoor_proto::reason::printable;
+use gitdoor_proto::tls;
 use http::{Request, Response};
+use rustls_pki_types::CertificateDer;
 use tonic::Status;
 use tower::{Layer, Service};
 
 use super::{Roles, Side, judge};
 use crate::metrics;
 
+/// Most characters of a certificate's subject that are kept.
+const SUBJECT: usize = 200;
+
 /// Who is at the other end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Peer {
     /// Whoever reaches a listener without TLS: loopback, or a Unix socket.
     Local,
-    /// Who showed a certificate, which was verified, with these roles.
-    Certified(Roles),
+    /// Who showed a certificate, which was verified.
+    Certified {
+        /// What it may be.
+        roles: Roles,
+        /// Whose it is; none: it does not say.
+        subject: Option<Arc<str>>,
+    },
+}
+
+impl Peer {
+    /// Who showed this certificate, which was verified.
+    #[must_use]
+    pub fn certified(certificate: &CertificateDer<'_>) -> Self {
+        // It goes into the ledger and to a terminal.
+        let subject = tls::subject(certificate).map(|subject| printable(&subject).chars().take(SUBJECT).collect());
+        Self::Certified { roles: Roles::in_certificate(certificate), subject: subject.map(|kept: String| kept.into()) }
+    }
+
+    /// Whose certificate it showed, if it did.
+    #[must_use]
+    pub fn subject(&self) -> Option<&str> {
+        match self {
+            Self::Local => None,
+            Self::Certified { subject, .. } => subject.as_deref(),
+        }
+    }
 }
 
 /// Puts the table in front of a listener's services.
@@ -63,7 +94,7 @@ where
 fn admitted<B>(side: Side, request: &Request<B>) -> Result<(), Box<Status>> {
     let has = match request.extensions().get::<Peer>() {
         Some(Peer::Local) => return Ok(()),
-        Some(Peer::Certified(roles)) => *roles,
+        Some(Peer::Certified { roles, .. }) => *roles,
         // A connection that nobody vouched for.
         None => Roles::default(),
     };
