@@ -6,6 +6,7 @@ mod permit;
 mod place;
 mod push;
 pub mod question;
+mod requests;
 #[cfg(test)]
 mod tests;
 mod tickets;
@@ -19,6 +20,7 @@ use gitdoor_proto::{Bearer, Denial, Reason, RepositoryName, v1};
 use self::buckets::Buckets;
 use self::place::Name;
 use self::question::{Intent, Question};
+use self::requests::Requests;
 use self::window::Window;
 use crate::forge::{Forge, Minted, ReadScope, Target};
 use crate::lease::Leases;
@@ -28,12 +30,22 @@ use crate::store::Store;
 use crate::ticket::Purpose;
 
 pub use self::denial::{cause, forge_denial, store_denial, unreadable};
+pub use self::requests::{REQUESTS, RequestPlace};
 pub use self::tickets::Report;
 
 /// Push discoveries that a run has in a minute before it is bound.
 const DISCOVERIES: usize = 10;
 /// Refused pushes of a run that are written to the ledger in a minute; each may have hundreds of refs.
 const REFUSALS: usize = 20;
+
+/// A yes to one request.
+#[derive(Debug)]
+pub struct Permitted {
+    /// The permit.
+    pub permit: v1::Permit,
+    /// The request's place among those of its run, to be kept until the request has ended. None: it has no streams.
+    pub place: Option<RequestPlace>,
+}
 
 /// Decides for one store and one forge.
 #[derive(Debug)]
@@ -45,6 +57,8 @@ pub struct Gate<S, F> {
     discoveries: Window,
     /// Refused pushes that are written to the ledger: a hostile run must not fill the store.
     refusals: Window,
+    /// Requests under way: a run must not take the door from the others.
+    requests: Requests,
     /// API requests: all runs of an installation share the forge's own limit.
     api_requests: Buckets,
 }
@@ -59,6 +73,7 @@ impl<S: Store, F: Forge> Gate<S, F> {
             leases,
             discoveries: Window::new(DISCOVERIES),
             refusals: Window::new(REFUSALS),
+            requests: Requests::default(),
             api_requests: Buckets::default(),
         }
     }
@@ -70,22 +85,24 @@ impl<S: Store, F: Forge> Gate<S, F> {
     }
 
     /// May this request be made, and with which token?
-    pub async fn authorize(&self, question: Question, now: SystemTime) -> Result<v1::Permit, Denial> {
+    pub async fn authorize(&self, question: Question, now: SystemTime) -> Result<Permitted, Denial> {
         let Question { bearer, request_id, intent } = question;
         let live = self.admit(&bearer, now).await?;
-        match intent {
-            Intent::Verify => Ok(permit::verified(live.run(), now)),
-            Intent::Describe => Ok(permit::described(live.run(), now)),
-            Intent::Api => self.api(&live, now).await,
-            Intent::Fetch(repository) => self.fetch(&live, repository, now).await,
+        let place = if intent.has_streams() { Some(self.requests.take(&live.run().id)?) } else { None };
+        let permit = match intent {
+            Intent::Verify => permit::verified(live.run(), now),
+            Intent::Describe => permit::described(live.run(), now),
+            Intent::Api => self.api(&live, now).await?,
+            Intent::Fetch(repository) => self.fetch(&live, repository, now).await?,
             Intent::Discovery { repository, redirected } => {
-                self.discovery(&live, Name { asked: repository, redirected }, now).await
+                self.discovery(&live, Name { asked: repository, redirected }, now).await?
             }
-            Intent::Probe(repository) => self.probe(&live, repository, now).await,
+            Intent::Probe(repository) => self.probe(&live, repository, now).await?,
             Intent::Push { repository, commands } => {
-                self.push(&live, push::Asked { request_id, repository, commands }, now).await
+                self.push(&live, push::Asked { request_id, repository, commands }, now).await?
             }
-        }
+        };
+        Ok(Permitted { permit, place })
     }
 
     async fn admit(&self, presented: &Bearer, now: SystemTime) -> Result<Live, Denial> {

@@ -184,6 +184,12 @@ impl Leases {
         }
     }
 
+    /// Notes when a run that was adopted here expires: every session is told then, as the end may be an earlier one
+    /// than was granted.
+    pub fn adopt(&self, run: &RunId, expires_at: SystemTime) {
+        self.registry().adopt(run, expires_at);
+    }
+
     /// Notes that a run that is live expires at another time.
     pub fn prolong(&self, run: &RunId, expires_at: SystemTime) {
         self.registry().prolong(run, expires_at);

@@ -10,6 +10,7 @@ use crate::push::Outcome;
 const QUESTIONS: &str = "gitdoor_control_questions_total";
 const QUESTION_SECONDS: &str = "gitdoor_control_question_seconds";
 const SESSIONS: &str = "gitdoor_control_sessions";
+const REQUESTS: &str = "gitdoor_control_requests";
 const LEASES: &str = "gitdoor_control_push_leases";
 const TAKEN: &str = "gitdoor_control_pushes_taken_total";
 const PUSHES: &str = "gitdoor_control_pushes_total";
@@ -37,6 +38,7 @@ pub fn describe() {
     describe_counter!(QUESTIONS, Unit::Count, "Questions of data planes, by what was asked and the verdict");
     describe_histogram!(QUESTION_SECONDS, Unit::Seconds, "Time to answer a question, by what was asked");
     describe_gauge!(SESSIONS, Unit::Count, "Open sessions of data planes");
+    describe_gauge!(REQUESTS, Unit::Count, "Requests of runs under way that were permitted here");
     describe_gauge!(LEASES, Unit::Count, "Pushes in progress");
     describe_counter!(TAKEN, Unit::Count, "Pushes taken over from another control, by how");
     describe_counter!(PUSHES, Unit::Count, "Pushes recorded in the ledger, by outcome");
@@ -69,6 +71,11 @@ pub(crate) fn question(kind: &'static str, verdict: &'static str, took: Duration
 /// A session opened (1) or ended (-1).
 pub(crate) fn sessions(change: f64) {
     gauge!(SESSIONS).increment(change);
+}
+
+/// So many requests of runs are under way.
+pub(crate) fn requests(count: u32) {
+    gauge!(REQUESTS).set(count);
 }
 
 /// So many pushes are in progress.

@@ -103,8 +103,8 @@ mod tests {
     use crate::lease::{Ended, LEASE, LOST_AFTER};
     use crate::push::{Push, PushId};
     use crate::run::tests::run;
-    use crate::store::Limit;
     use crate::store::sqlite::Sqlite;
+    use crate::store::{Adopted, Limit};
     use tokio::time::advance;
 
     fn start() -> SystemTime {
@@ -180,6 +180,32 @@ mod tests {
         assert_eq!(leases.news().0, []);
         once(&store, &leases, expiry).await.unwrap();
         assert_eq!(leases.news().0, [Ended { run: push.run.clone(), end: End::Expired }]);
+    }
+
+    #[tokio::test]
+    async fn the_end_of_an_adopted_run_is_told_although_it_pushes_nothing() {
+        let (_dir, store) = store_with_pushes(&[]).await;
+        let (leases, id) = (Leases::new(me()), RunId::parse("r").unwrap());
+        for minutes in [1, 2, 1] {
+            // The end that the one before was told of is not the run's any more.
+            let adopted = store.adopt(&id, Duration::from_mins(minutes), start()).await.unwrap();
+            let Adopted::Adopted(run) = adopted else { panic!("{adopted:?}") };
+            leases.adopt(&id, run.expires_at);
+        }
+        let expiry = store.run(&id).await.unwrap().unwrap().expires_at;
+        once(&store, &leases, expiry - Duration::from_micros(1)).await.unwrap();
+        assert_eq!(leases.news().0, []);
+        for _ in 0..2 {
+            once(&store, &leases, expiry).await.unwrap();
+            assert_eq!(leases.news().0, [Ended { run: id.clone(), end: End::Expired }]);
+        }
+        // One that was adopted elsewhere since has more time.
+        let leases = Leases::new(me());
+        leases.adopt(&id, start());
+        once(&store, &leases, start()).await.unwrap();
+        assert_eq!(leases.news().0, []);
+        once(&store, &leases, expiry).await.unwrap();
+        assert_eq!(leases.news().0.len(), 1, "it was forgotten");
     }
 
     #[tokio::test]

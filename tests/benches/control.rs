@@ -162,7 +162,7 @@ impl Bench {
         let channel = Endpoint::from_shared(socket).expect("an address").connect().await.expect("control");
         let (questions, queue) = mpsc::channel(AT_ONCE);
         let answers = GateClient::new(channel).session(ReceiverStream::new(queue)).await.expect("a session");
-        Session { questions, answers: answers.into_inner(), next: 0, sizes: HashMap::new() }
+        Session { questions, answers: answers.into_inner(), next: 0, ended: Vec::new(), sizes: HashMap::new() }
     }
 
     /// Store operations so far.
@@ -227,6 +227,8 @@ struct Session {
     questions: mpsc::Sender<v1::SessionRequest>,
     answers: Streaming<v1::SessionResponse>,
     next: u64,
+    /// Requests that have ended since the last question.
+    ended: Vec<u64>,
     /// Bytes of the last question and answer of each kind.
     sizes: HashMap<&'static str, (usize, usize)>,
 }
@@ -234,7 +236,8 @@ struct Session {
 impl Session {
     async fn send(&mut self, question: Question) {
         self.next += 1;
-        let request = v1::SessionRequest { id: self.next, question: Some(question) };
+        let request =
+            v1::SessionRequest { id: self.next, ended: std::mem::take(&mut self.ended), question: Some(question) };
         let kind = match &request.question {
             Some(Question::Authorize(v1::AuthorizeRequest { intent: Some(Intent::Fetch(_)), .. })) => "fetch",
             Some(Question::Authorize(v1::AuthorizeRequest { intent: Some(Intent::Push(_)), .. })) => "push",
@@ -247,6 +250,7 @@ impl Session {
     async fn permitted(&mut self) {
         let answer = self.answers.message().await.expect("a session").expect("an answer");
         let size = answer.encoded_len();
+        self.ended.push(answer.id);
         let Some(Answer::Authorize(v1::AuthorizeResponse { verdict: Some(Verdict::Permit(permit)) })) =
             answer.answer
         else {

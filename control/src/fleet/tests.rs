@@ -69,7 +69,7 @@ impl Control {
             intent: Some(v1::authorize_request::Intent::Push(push)),
         };
         let question = Question::try_from(message).unwrap();
-        self.gate.authorize(question, clock::now()).await.map(|permit| permit.authorization)
+        self.gate.authorize(question, clock::now()).await.map(|permitted| permitted.permit.authorization)
     }
 
     async fn renew(&self, ticket: &str) -> Result<Duration, Denial> {

@@ -63,6 +63,21 @@ impl Intent {
         }
     }
 
+    /// Whether a request of this kind has streams, and so a place among those of its run. What verifies a bearer is a
+    /// part of another request, or of one that is refused.
+    #[must_use]
+    pub fn has_streams(&self) -> bool {
+        match self {
+            Self::Verify => false,
+            Self::Describe
+            | Self::Api
+            | Self::Fetch(_)
+            | Self::Discovery { .. }
+            | Self::Probe(_)
+            | Self::Push { .. } => true,
+        }
+    }
+
     /// The repository that it is about, as the client spelled it.
     #[must_use]
     pub fn repository(&self) -> Option<&RepositoryName> {

@@ -93,7 +93,7 @@ impl Door {
             request_id: "q-1".into(),
             intent: Some(intent),
         };
-        self.gate.authorize(Question::try_from(message).unwrap(), now).await
+        self.gate.authorize(Question::try_from(message).unwrap(), now).await.map(|permitted| permitted.permit)
     }
 
     async fn pushes(&self) -> Vec<Push> {

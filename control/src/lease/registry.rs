@@ -17,6 +17,9 @@ const REMEMBERED: Duration = Duration::from_mins(3);
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     runs: HashMap<RunId, Pushes>,
+    /// Runs that were adopted here, until their end. A data plane knows the time that a run had when it was asked for;
+    /// it has to be told of an earlier end, whether or not the run has a push.
+    adopted: HashMap<RunId, SystemTime>,
     ends: HashMap<RunId, (End, Instant)>,
 }
 
@@ -95,6 +98,7 @@ impl Registry {
         if self.ends.contains_key(run) {
             return false;
         }
+        self.adopted.remove(run);
         self.ends.insert(run.clone(), (end, now));
         true
     }
@@ -104,6 +108,15 @@ impl Registry {
         if let Some(pushes) = self.runs.get_mut(run) {
             pushes.expires_at = expires_at;
         }
+        if let Some(adopted) = self.adopted.get_mut(run) {
+            *adopted = expires_at;
+        }
+    }
+
+    /// Notes when a run that was adopted expires, so that its end is told.
+    pub(super) fn adopt(&mut self, run: &RunId, expires_at: SystemTime) {
+        self.adopted.insert(run.clone(), expires_at);
+        self.prolong(run, expires_at);
     }
 
     /// Pushes of a run that count against its limit.
@@ -141,10 +154,13 @@ impl Registry {
         self.runs.values().map(|pushes| pushes.leases.len()).sum()
     }
 
-    /// Runs with a push in progress whose time seems to be over and whose end was not told.
+    /// Runs with a push in progress, or adopted, whose time seems to be over and whose end was not told.
     pub(super) fn due(&self, now: SystemTime) -> Vec<RunId> {
-        let over = |(run, pushes): &(&RunId, &Pushes)| pushes.expires_at <= now && !self.ends.contains_key(*run);
-        self.runs.iter().filter(over).map(|(run, _)| run.clone()).collect()
+        let pushing = self.runs.iter().map(|(run, pushes)| (run, pushes.expires_at));
+        let adopted = self.adopted.iter().map(|(run, expires_at)| (run, *expires_at));
+        let over = |(run, expires_at): &(&RunId, SystemTime)| *expires_at <= now && !self.ends.contains_key(*run);
+        let due: HashSet<_> = pushing.chain(adopted).filter(over).map(|(run, _)| run).collect();
+        due.into_iter().cloned().collect()
     }
 
     /// Pushes whose data plane has not been heard of for too long.

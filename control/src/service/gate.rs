@@ -13,12 +13,11 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::session;
+use super::session::{self, Places};
 use crate::clock;
 use crate::forge::Forge;
-use crate::gate::Gate;
-use crate::gate::Report;
 use crate::gate::question::{self, Question};
+use crate::gate::{Gate, Permitted, Report, RequestPlace};
 use crate::limit::{Limit, QUESTIONS};
 use crate::metrics;
 use crate::run::Invalid;
@@ -59,14 +58,17 @@ impl<S: Store, F: Forge> GateService<S, F> {
         &self.drain
     }
 
-    /// Answers one question of a session. One that cannot be read has no answer but its id: the data plane then
-    /// lets nothing through.
-    pub(super) async fn answer(self, request: v1::SessionRequest) -> v1::SessionResponse {
+    /// Answers one question of a session, whose places are kept there. One that cannot be read has no answer but its
+    /// id: the data plane then lets nothing through.
+    pub(super) async fn answer(self, request: v1::SessionRequest, places: &Places) -> v1::SessionResponse {
         use session_request::Question as Asked;
         use session_response::Answer;
-        let v1::SessionRequest { id, question } = request;
+        let v1::SessionRequest { id, ended: _, question } = request;
         let answer = match question {
-            Some(Asked::Authorize(message)) => self.authorized(message).await.map(Answer::Authorize),
+            Some(Asked::Authorize(message)) => self.authorized(message).await.map(|(answer, place)| {
+                places.keep(id, place);
+                Answer::Authorize(answer)
+            }),
             Some(Asked::Bind(message)) => Ok(Answer::Bind(self.bound(message).await)),
             Some(Asked::Renew(message)) => Ok(Answer::Renew(self.renewed(message).await)),
             Some(Asked::Report(message)) => self.reported(message).await.map(Answer::Report),
@@ -86,14 +88,20 @@ impl<S: Store, F: Forge> GateService<S, F> {
         })
     }
 
-    async fn authorized(&self, message: v1::AuthorizeRequest) -> Result<v1::AuthorizeResponse, Invalid> {
+    async fn authorized(
+        &self,
+        message: v1::AuthorizeRequest,
+    ) -> Result<(v1::AuthorizeResponse, Option<RequestPlace>), Invalid> {
         use v1::authorize_response::Verdict;
         let question = Question::try_from(message)?;
         let asked = Asked::of(&question);
         let answer = self.worked_on(self.gate.authorize(question, clock::now())).await;
         asked.answered(&answer);
-        let verdict = answer.map_or_else(|denial| Verdict::Refusal(denial.into()), Verdict::Permit);
-        Ok(v1::AuthorizeResponse { verdict: Some(verdict) })
+        let (verdict, place) = match answer {
+            Ok(Permitted { permit, place }) => (Verdict::Permit(permit), place),
+            Err(denial) => (Verdict::Refusal(denial.into()), None),
+        };
+        Ok((v1::AuthorizeResponse { verdict: Some(verdict) }, place))
     }
 
     async fn bound(&self, message: v1::BindRunRequest) -> v1::BindRunResponse {
@@ -179,7 +187,8 @@ impl<S: Store, F: Forge> GateRpc for GateService<S, F> {
         request: Request<v1::AuthorizeRequest>,
     ) -> Result<Response<v1::AuthorizeResponse>, Status> {
         let answer = self.authorized(request.into_inner()).await;
-        answer.map(Response::new).map_err(|invalid| status::invalid(&invalid))
+        // Nobody would say when the request has ended.
+        answer.map(|(answer, _place)| Response::new(answer)).map_err(|invalid| status::invalid(&invalid))
     }
 }
 

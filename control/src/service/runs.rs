@@ -83,7 +83,10 @@ impl<S: Store, F: Forge> RunsService<S, F> {
         let v1::AdoptRunRequest { run_id, budget } = message;
         let (id, budget) = (run_id_from(&run_id)?, budget_from(budget)?);
         match self.store.adopt(&id, budget, now).await? {
-            Adopted::Adopted(run) => Ok(v1::AdoptRunResponse { run: Some(run.to_message(now)) }),
+            Adopted::Adopted(run) => {
+                self.leases.adopt(&run.id, run.expires_at);
+                Ok(v1::AdoptRunResponse { run: Some(run.to_message(now)) })
+            }
             Adopted::NotLive(run) => Err(Failure::NotLive(id, run.state(now))),
             Adopted::Unknown => Err(Failure::Unknown(id)),
         }

@@ -1,5 +1,9 @@
 //! A session: questions in, answers in any order, and news of runs that ended, on one stream.
 
+use std::collections::HashMap;
+use std::future::ready;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use futures_util::{Stream, StreamExt, stream};
 use gitdoor_proto::{Reason, v1};
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -8,6 +12,7 @@ use tonic::{Status, Streaming};
 
 use super::gate::GateService;
 use crate::forge::Forge;
+use crate::gate::RequestPlace;
 use crate::lease::Ended;
 use crate::limit::QUESTIONS_PER_SESSION;
 use crate::metrics;
@@ -22,11 +27,14 @@ pub(super) fn run<S: Store, F: Forge>(
     let over = CancellationToken::new();
     let open = Open::new(over.clone());
     let drain = service.drain().clone();
+    let places = Arc::new(Places::default());
+    let ended = Arc::clone(&places);
     let answers = questions
+        .filter_map(move |message| ready(ended.take_in(message).transpose()))
         .map(move |question| {
-            let service = service.clone();
+            let (service, places) = (service.clone(), Arc::clone(&places));
             // A stream that breaks ends the session with the status that it broke with.
-            async move { Ok::<_, Status>(service.answer(question?).await) }
+            async move { Ok::<_, Status>(service.answer(question?, &places).await) }
         })
         .buffer_unordered(QUESTIONS_PER_SESSION)
         // The news alone must not keep a session that its data plane has ended.
@@ -36,6 +44,34 @@ pub(super) fn run<S: Store, F: Forge>(
         }));
     let news = told(&missed, news).take_until(over.cancelled_owned());
     stream::select(answers, news).take_until(drain.cancelled_owned())
+}
+
+/// The places of the requests that a session was permitted, by the question of each. They go with the session.
+#[derive(Debug, Default)]
+pub(super) struct Places(Mutex<HashMap<u64, RequestPlace>>);
+
+impl Places {
+    /// Keeps a place until its request has ended.
+    pub(super) fn keep(&self, id: u64, place: Option<RequestPlace>) {
+        if let Some(place) = place {
+            self.places().insert(id, place);
+        }
+    }
+
+    /// Gives the places back of what has ended. None: the message asks nothing.
+    fn take_in(&self, message: Result<v1::SessionRequest, Status>) -> Result<Option<v1::SessionRequest>, Status> {
+        let message = message?;
+        if !message.ended.is_empty() {
+            let mut places = self.places();
+            message.ended.iter().for_each(|id| drop(places.remove(id)));
+        }
+        let asks = message.id != 0 || message.question.is_some();
+        Ok(asks.then_some(message))
+    }
+
+    fn places(&self) -> MutexGuard<'_, HashMap<u64, RequestPlace>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Counts a session while it is open; ends its news when it goes.

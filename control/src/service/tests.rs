@@ -3,6 +3,7 @@
 mod limits;
 mod listeners;
 mod probes;
+mod requests;
 mod tokens;
 
 mod runs;
@@ -92,8 +93,13 @@ struct Session {
 impl Session {
     async fn send(&mut self, question: Option<Question>) -> u64 {
         self.id += 1;
-        self.questions.send(v1::SessionRequest { id: self.id, question }).await.unwrap();
+        self.questions.send(v1::SessionRequest { id: self.id, question, ended: Vec::new() }).await.unwrap();
         self.id
+    }
+
+    /// Says that requests have ended.
+    async fn end(&mut self, ended: Vec<u64>) {
+        self.questions.send(v1::SessionRequest { ended, ..Default::default() }).await.unwrap();
     }
 
     async fn next(&mut self) -> v1::SessionResponse {

@@ -100,7 +100,7 @@ impl Session {
         }
         // Under the lock, so that ids go out in their order.
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        self.questions.try_send(v1::SessionRequest { id, question: Some(question) }).ok()?;
+        self.questions.try_send(v1::SessionRequest { id, question: Some(question), ended: Vec::new() }).ok()?;
         let now = Instant::now();
         inner.waiting.insert(id, reply);
         if let Some(since) = &mut inner.silent {

@@ -156,7 +156,7 @@ async fn a_question_too_many_is_answered_at_once_and_the_others_when_the_store_m
         let (questions, receiver) = mpsc::channel(QUESTIONS_PER_SESSION);
         for id in 0..QUESTIONS_PER_SESSION as u64 {
             let question = Some(Question::Authorize(question.clone()));
-            questions.send(v1::SessionRequest { id, question }).await.unwrap();
+            questions.send(v1::SessionRequest { id, question, ended: Vec::new() }).await.unwrap();
         }
         let gate = control.gate().await;
         let answers = GateClient::new(gate).session(ReceiverStream::new(receiver)).await.unwrap().into_inner();
