@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::clock;
 use crate::gate::cause;
@@ -22,8 +22,10 @@ use crate::store::{Store, StoreError};
 
 /// How often a control says that it is alive.
 const BEAT: Duration = Duration::from_secs(2);
-/// How long a control may be silent before others answer for its pushes. It renewed none in that time: a renewal
-/// asks the store, too.
+/// Wait after a beat that failed: one of many must come through for others not to take this control for dead.
+const AGAIN: Duration = Duration::from_millis(200);
+/// How long a control may be silent before others answer for its pushes. One that goes on all the same takes each
+/// back as it renews it.
 pub const DEAD_AFTER: Duration = Duration::from_secs(15);
 /// How often ends are asked for.
 const HEAR: Duration = Duration::from_secs(1);
@@ -71,14 +73,16 @@ pub async fn beat<S: Store>(store: Arc<S>, leases: Arc<Leases>) {
     let mut ticks = ticks(BEAT);
     loop {
         ticks.tick().await;
-        if let Err(error) = beat_once(&*store, &leases).await {
-            tracing::error!(error = cause(&error), "the beat of this control failed");
+        while let Err(error) = beat_once(&*store, &leases).await {
+            tracing::error!(error = cause(&error), "the beat of this control failed; trying again");
+            sleep(AGAIN).await;
         }
     }
 }
 
 async fn beat_once<S: Store>(store: &S, leases: &Leases) -> Result<(), StoreError> {
     store.beat(leases.control()).await?;
+    leases.beaten();
     let known = leases.known();
     let claimed = leases.claimed(&known, store.claim_pushes(leases.control()).await?);
     if claimed > 0 {

@@ -98,8 +98,8 @@ impl<S: Store, F: Forge> Gate<S, F> {
                 self.discovery(&live, Name { asked: repository, redirected }, now).await?
             }
             Intent::Probe(repository) => self.probe(&live, repository, now).await?,
-            Intent::Push { repository, commands } => {
-                self.push(&live, push::Asked { request_id, repository, commands }, now).await?
+            Intent::Push { repository, commands, key } => {
+                self.push(&live, push::Asked { request_id, repository, commands, key }, now).await?
             }
         };
         Ok(Permitted { permit, place })

@@ -30,6 +30,9 @@ pub const LEASE: Duration = Duration::from_secs(2);
 pub const LOST_AFTER: Duration = Duration::from_secs(10);
 /// Most pushes of a run at once.
 pub const PUSHES: u32 = 4;
+/// A control that has not said for this long that it is alive looks each push up before it renews it. Others take it
+/// for dead a little later.
+const DOUBTFUL: Duration = Duration::from_secs(10);
 /// Ends of runs that a session may lag behind before it is closed.
 const NEWS: usize = 4096;
 
@@ -60,15 +63,6 @@ impl From<End> for Reason {
     }
 }
 
-/// Why a push got no lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoLease {
-    /// The run has too many pushes in progress.
-    TooMany,
-    /// The run ended.
-    Ended(End),
-}
-
 /// What a sweep found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Swept {
@@ -82,6 +76,8 @@ pub struct Swept {
 #[derive(Debug)]
 pub struct Leases {
     control: ControlId,
+    /// When this control last said that it is alive.
+    beaten: Mutex<Instant>,
     registry: Mutex<Registry>,
     news: broadcast::Sender<Ended>,
 }
@@ -90,7 +86,12 @@ impl Leases {
     /// No leases yet, of a control.
     #[must_use]
     pub fn new(control: ControlId) -> Self {
-        Self { control, registry: Mutex::default(), news: broadcast::channel(NEWS).0 }
+        Self {
+            control,
+            beaten: Mutex::new(Instant::now()),
+            registry: Mutex::default(),
+            news: broadcast::channel(NEWS).0,
+        }
     }
 
     /// The control that gives them.
@@ -111,30 +112,36 @@ impl Leases {
         done
     }
 
-    /// Grants the lease of a new push, as far as is known here: the pushes that other controls answer for count
-    /// when its row is written.
-    pub fn grant(&self, run: &RunId, push: PushId, expires_at: SystemTime) -> Result<(), NoLease> {
-        self.change(|registry| {
-            let now = Instant::now();
-            if registry.in_progress(run, now) >= PUSHES as usize {
-                return Err(NoLease::TooMany);
-            }
-            registry.hold(run, push, expires_at, now).map_err(NoLease::Ended)
-        })
+    /// Grants the lease of a new push. How many the run has counts when its row is written: those of every control.
+    pub fn grant(&self, run: &RunId, push: PushId, expires_at: SystemTime) -> Result<(), End> {
+        self.hold(run, push, expires_at)
+    }
+
+    /// Notes that this control has just said that it is alive.
+    pub fn beaten(&self) {
+        *self.beaten.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Whether this control answers for a push, as far as is known: one that has not said for a while that it is alive
+    /// may have lost all of its own to others.
+    #[must_use]
+    pub fn owns(&self, run: &RunId, push: PushId) -> bool {
+        let beaten = *self.beaten.lock().unwrap_or_else(PoisonError::into_inner);
+        beaten.elapsed() < DOUBTFUL && self.registry().owns(run, push)
     }
 
     /// Renews the lease of a push, on a run that was found live. False: this control does not answer for the push.
-    pub fn renew(&self, run: &RunId, push: PushId, expires_at: SystemTime) -> Result<bool, NoLease> {
-        let mut registry = self.registry();
-        if !registry.owns(run, push) {
+    pub fn renew(&self, run: &RunId, push: PushId, expires_at: SystemTime) -> Result<bool, End> {
+        if !self.owns(run, push) {
             return Ok(false);
         }
-        registry.hold(run, push, expires_at, Instant::now()).map_err(NoLease::Ended).map(|()| true)
+        let mut registry = self.registry();
+        registry.hold(run, push, expires_at, Instant::now()).map(|()| true)
     }
 
     /// Grants a lease to a push that this control answers for from now on.
-    pub fn hold(&self, run: &RunId, push: PushId, expires_at: SystemTime) -> Result<(), NoLease> {
-        self.change(|registry| registry.hold(run, push, expires_at, Instant::now()).map_err(NoLease::Ended))
+    pub fn hold(&self, run: &RunId, push: PushId, expires_at: SystemTime) -> Result<(), End> {
+        self.change(|registry| registry.hold(run, push, expires_at, Instant::now()))
     }
 
     /// Ends the lease of a push whose last byte went up; its outcome is still awaited.
@@ -177,7 +184,16 @@ impl Leases {
     /// Ends a run: no lease of it is granted or renewed any more, and every session is told, once. To be called
     /// after the end is durable.
     pub fn end(&self, run: &RunId, end: End) {
-        if self.registry().end(run, end, Instant::now()) {
+        self.note(run, end, None);
+    }
+
+    /// Ends a run whose time was over at this time. One that proves to have more was prolonged, and goes on.
+    pub fn expire(&self, run: &RunId, expires_at: SystemTime) {
+        self.note(run, End::Expired, Some(expires_at));
+    }
+
+    fn note(&self, run: &RunId, end: End, expired_at: Option<SystemTime>) {
+        if self.registry().end(run, end, expired_at, Instant::now()) {
             metrics::revocation(Reason::from(end).as_str());
             // No receiver: no session is open.
             drop(self.news.send(Ended { run: run.clone(), end }));

@@ -75,6 +75,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         | Failure::Store(_)
         | Failure::Address(_)
         | Failure::Describe(_)
+        | Failure::Upkeep(_)
         | Failure::Serve(_) => ExitCode::FAILURE,
     }
 }

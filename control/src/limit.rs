@@ -126,7 +126,8 @@ mod tests {
                     ref_name: name.clone().into_bytes(),
                 };
                 let commands = vec![command; names(oid, &name)];
-                let intent = v1::PushIntent { repository: format!("{0}/{0}", "o".repeat(100)), commands };
+                let intent =
+                    v1::PushIntent { repository: format!("{0}/{0}", "o".repeat(100)), commands, key: vec![0; 16] };
                 let question = v1::AuthorizeRequest {
                     run_id: "r".repeat(64),
                     secret: "s".repeat(43),

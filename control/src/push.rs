@@ -123,6 +123,19 @@ pub struct Push {
     pub closed_at: Option<SystemTime>,
 }
 
+impl Push {
+    /// Whether a row is that of this push, which was asked for before and not reported.
+    #[must_use]
+    pub fn is_asked_again_of(&self, row: &Self) -> bool {
+        let commands = |push: &Self| push.refs.iter().map(|pushed| pushed.command.clone()).collect::<Vec<_>>();
+        matches!(row.outcome, Outcome::Open | Outcome::Unknown)
+            && self.ticket == row.ticket
+            && self.run == row.run
+            && self.repository == row.repository
+            && commands(self) == commands(row)
+    }
+}
+
 /// A command and its verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushedRef {

@@ -205,6 +205,9 @@ pub enum Invalid {
     /// Not an object id.
     #[error("push.commands: an object id is 40 or 64 of 0-9 and a-f, in one push all of one length")]
     ObjectId,
+    /// Not the name of a push.
+    #[error("push.key: 16 bytes, or none")]
+    PushKey,
     /// No outcome that a data plane can report.
     #[error("result: done, refused upstream or interrupted")]
     PushResult,

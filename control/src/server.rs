@@ -8,7 +8,7 @@ use std::time::Duration;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::service::Routes;
@@ -16,7 +16,7 @@ use tonic::transport::{self, Server};
 
 use crate::config::{Config, Listen, StoreUrl, Unusable};
 use crate::fleet::{self, ControlId};
-use crate::gate::Gate;
+use crate::gate::{Gate, cause};
 use crate::github::GitHub;
 use crate::lease::Leases;
 use crate::listen::tls::{self, Identities};
@@ -79,6 +79,9 @@ pub enum Failure {
     /// What is served cannot be described.
     #[error("the services cannot be described")]
     Describe(#[from] tonic_reflection::server::Error),
+    /// A task that keeps what is promised has panicked.
+    #[error("a task of the upkeep failed")]
+    Upkeep(#[source] JoinError),
     /// A service ended.
     #[error("a service failed")]
     Serve(#[from] transport::Error),
@@ -142,7 +145,7 @@ async fn serve_store<S: Store>(
     upkeep.spawn(fleet::beat(store.clone(), leases.clone()));
     upkeep.spawn(fleet::hear(store.clone(), leases));
     upkeep.spawn(sweep::prune(store.clone(), config.keep));
-    upkeep.spawn(health::keep(store, state, drain.clone()));
+    upkeep.spawn(health::keep(store.clone(), state, drain.clone()));
     let services = async {
         tokio::try_join!(
             listened(Side::Runs, runs, runs_listener, runs_tls, drain.clone()),
@@ -150,12 +153,28 @@ async fn serve_store<S: Store>(
         )
     };
     ready(&addresses);
-    let served = until_drained(services, &drain).await;
+    let served = tokio::select! {
+        served = until_drained(services, &drain) => served,
+        failed = failed(&mut upkeep) => Err(failed),
+    };
 
     over.cancel();
     // Only a task that panicked or was aborted has an error here; neither leaves anything to do.
     drop(tokio::join!(admin, upkeep.shutdown()));
+    if let Err(error) = store.leave(control).await {
+        tracing::warn!(error = cause(&error), "others will take this control for dead a little later");
+    }
     served
+}
+
+/// The first task of the upkeep that fails. Without one of them this control would answer, and keep none of its promises.
+async fn failed(upkeep: &mut JoinSet<()>) -> Failure {
+    while let Some(ended) = upkeep.join_next().await {
+        if let Err(error) = ended {
+            return Failure::Upkeep(error);
+        }
+    }
+    std::future::pending().await
 }
 
 async fn bind_admin(address: SocketAddr) -> Result<TcpListener, Unusable> {

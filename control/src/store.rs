@@ -92,7 +92,7 @@ pub trait Store: Send + Sync + 'static {
         now: SystemTime,
     ) -> impl Future<Output = Result<Opened, StoreError>> + Send;
 
-    /// Writes a push that was refused.
+    /// Writes a push that was refused, unless there is one of its id.
     fn record_refused(&self, push: &Push) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Records the end of a push. The first that was reported stands; `Unknown` is none, and gives way to one.
@@ -107,7 +107,8 @@ pub trait Store: Send + Sync + 'static {
     /// The pushes of a run that were let through and whose end was not reported: open, or closed as unknown.
     fn unreported(&self, run: &RunId) -> impl Future<Output = Result<Vec<PushId>, StoreError>> + Send;
 
-    /// Makes an open push of a run this control's. False: the run has no such open push.
+    /// Makes a push of a run this control's, if it is open, or open again if it was closed as unknown: its data plane
+    /// lives. False: the run has no such push.
     fn take_push(
         &self,
         id: PushId,
@@ -125,6 +126,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Says that a control is alive, by the store's own clock.
     fn beat(&self, control: ControlId) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Says that a control ends: others answer for its pushes at once.
+    fn leave(&self, control: ControlId) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Makes the open pushes of dead controls and of none this control's, each for one claimant alone, and returns
     /// every open push that is this control's now.
@@ -231,6 +235,10 @@ impl From<Option<Transition>> for Rotated {
 pub enum Opened {
     /// Its row is durable.
     Open,
+    /// Its row was there, and is this push's: it was asked for before. It is the asking control's now.
+    Again,
+    /// A row of its id was there, and is another's, or was reported.
+    Known,
     /// The run ended, or its bearer was replaced, meanwhile; as it stands.
     Stale(Option<Box<Run>>),
     /// The run has too many open pushes.

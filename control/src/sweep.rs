@@ -28,28 +28,31 @@ pub async fn sweep<S: Store, F: Forge>(store: Arc<S>, leases: Arc<Leases>, gate:
     let mut ticks = ticks(SWEEP);
     loop {
         ticks.tick().await;
-        if let Err(error) = once(&*store, &leases, clock::now()).await {
-            // What was not closed is found again by the next sweep.
-            tracing::error!(error = cause(&error), "the sweep failed");
-        }
+        once(&*store, &leases, clock::now()).await;
         gate.tidy();
     }
 }
 
-pub(crate) async fn once<S: Store>(store: &S, leases: &Leases, now: SystemTime) -> Result<(), StoreError> {
+/// What fails is found again by the next sweep, and keeps nothing else from being done.
+pub(crate) async fn once<S: Store>(store: &S, leases: &Leases, now: SystemTime) {
     let Swept { due, lost } = leases.sweep(now);
     for run in due {
-        look_up(store, leases, &run, now).await?;
+        if let Err(error) = look_up(store, leases, &run, now).await {
+            tracing::error!(%run, error = cause(&error), "whether a run has expired was not read");
+        }
     }
     for (run, push) in lost {
         // Another control may answer for it by now; and one that was reported meanwhile is closed.
-        if store.lose_push(push, leases.control(), now).await? {
-            metrics::push(Outcome::Unknown);
-            tracing::warn!(%run, %push, "a push ended unknown: its data plane was lost");
+        match store.lose_push(push, leases.control(), now).await {
+            Ok(true) => {
+                metrics::push(Outcome::Unknown);
+                tracing::warn!(%run, %push, "a push ended unknown: its data plane was lost");
+                leases.close(&run, push);
+            }
+            Ok(false) => leases.close(&run, push),
+            Err(error) => tracing::error!(%run, %push, error = cause(&error), "a lost push was not closed"),
         }
-        leases.close(&run, push);
     }
-    Ok(())
 }
 
 /// Ends a run that is over, and not one that was prolonged.
@@ -58,7 +61,8 @@ async fn look_up<S: Store>(store: &S, leases: &Leases, id: &RunId, now: SystemTi
     match run.as_ref().map(|run| (run.state(now), run.expires_at)) {
         Some((State::Live, expires_at)) => leases.prolong(id, expires_at),
         Some((State::Revoked, _)) => leases.end(id, End::Revoked),
-        Some((State::Expired, _)) | None => leases.end(id, End::Expired),
+        Some((State::Expired, expires_at)) => leases.expire(id, expires_at),
+        None => leases.end(id, End::Expired),
     }
     Ok(())
 }
@@ -149,8 +153,9 @@ mod tests {
         leases.grant(&push.run, push.id, expiry).unwrap();
         leases.grant(&push.run, open_push(2).id, expiry).unwrap();
         pass(LEASE + LOST_AFTER).await;
+        leases.beaten();
         assert!(leases.renew(&push.run, open_push(2).id, expiry).unwrap());
-        once(&store, &leases, start()).await.unwrap();
+        once(&store, &leases, start()).await;
         assert_eq!((outcome(&store, 1).await, outcome(&store, 2).await), (Outcome::Unknown, Outcome::Open));
         assert!(!leases.renew(&push.run, push.id, expiry).unwrap());
     }
@@ -162,7 +167,7 @@ mod tests {
         leases.grant(&push.run, push.id, start() + Duration::from_hours(1)).unwrap();
         assert!(store.take_push(push.id, &push.run, ControlId::from_bytes([2; 16])).await.unwrap());
         pass(LEASE + LOST_AFTER).await;
-        once(&store, &leases, start()).await.unwrap();
+        once(&store, &leases, start()).await;
         assert_eq!(outcome(&store, 1).await, Outcome::Open);
         assert!(leases.known().is_empty());
     }
@@ -173,12 +178,12 @@ mod tests {
         let (leases, push) = (Leases::new(me()), open_push(1));
         // What was true when the push began: since then the run was given more time.
         leases.grant(&push.run, push.id, start() + Duration::from_secs(5)).unwrap();
-        once(&store, &leases, start() + Duration::from_secs(10)).await.unwrap();
+        once(&store, &leases, start() + Duration::from_secs(10)).await;
         assert_eq!(leases.news().0, []);
         let expiry = store.run(&push.run).await.unwrap().unwrap().expires_at;
-        once(&store, &leases, expiry - Duration::from_micros(1)).await.unwrap();
+        once(&store, &leases, expiry - Duration::from_micros(1)).await;
         assert_eq!(leases.news().0, []);
-        once(&store, &leases, expiry).await.unwrap();
+        once(&store, &leases, expiry).await;
         assert_eq!(leases.news().0, [Ended { run: push.run.clone(), end: End::Expired }]);
     }
 
@@ -193,18 +198,18 @@ mod tests {
             leases.adopt(&id, run.expires_at);
         }
         let expiry = store.run(&id).await.unwrap().unwrap().expires_at;
-        once(&store, &leases, expiry - Duration::from_micros(1)).await.unwrap();
+        once(&store, &leases, expiry - Duration::from_micros(1)).await;
         assert_eq!(leases.news().0, []);
         for _ in 0..2 {
-            once(&store, &leases, expiry).await.unwrap();
+            once(&store, &leases, expiry).await;
             assert_eq!(leases.news().0, [Ended { run: id.clone(), end: End::Expired }]);
         }
         // One that was adopted elsewhere since has more time.
         let leases = Leases::new(me());
         leases.adopt(&id, start());
-        once(&store, &leases, start()).await.unwrap();
+        once(&store, &leases, start()).await;
         assert_eq!(leases.news().0, []);
-        once(&store, &leases, expiry).await.unwrap();
+        once(&store, &leases, expiry).await;
         assert_eq!(leases.news().0.len(), 1, "it was forgotten");
     }
 

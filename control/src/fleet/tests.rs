@@ -56,12 +56,13 @@ impl Control {
 
     /// The authorization of a push.
     async fn push(&self, bearer: &Bearer) -> Result<String, Denial> {
-        let command = v1::PushCommand {
-            old_oid: "0".repeat(40),
-            new_oid: "a".repeat(40),
-            ref_name: b"refs/heads/x".to_vec(),
-        };
-        let push = v1::PushIntent { repository: "acme/api".into(), commands: vec![command] };
+        self.push_as(bearer, Vec::new(), "refs/heads/x").await
+    }
+
+    /// The authorization of a push that its data plane has named.
+    async fn push_as(&self, bearer: &Bearer, key: Vec<u8>, name: &str) -> Result<String, Denial> {
+        let command = v1::PushCommand { old_oid: "0".repeat(40), new_oid: "a".repeat(40), ref_name: name.into() };
+        let push = v1::PushIntent { repository: "acme/api".into(), commands: vec![command], key };
         let message = v1::AuthorizeRequest {
             run_id: bearer.run_id().to_string(),
             secret: bearer.expose_secret().into(),
@@ -95,7 +96,7 @@ impl Control {
     }
 
     async fn sweep(&self) {
-        sweep::once(&*self.store, &self.leases, clock::now()).await.unwrap();
+        sweep::once(&*self.store, &self.leases, clock::now()).await;
     }
 
     /// The one push of a run.
@@ -225,8 +226,10 @@ async fn a_push_that_is_renewed_elsewhere_is_taken_over_and_its_first_control_le
     pass(LEASE + LOST_AFTER).await;
     b.sweep().await;
     assert_eq!(a.pushed("r").await.outcome, Outcome::Unknown);
+    // Its data plane was not lost after all.
     a.beat().await;
-    assert_eq!(a.renew(&ticket).await.unwrap_err().reason, Reason::AuthorizationUnknown);
+    a.renew(&ticket).await.unwrap();
+    assert_eq!((a.pushed("r").await.outcome, a.pushed("r").await.control), (Outcome::Open, Some(a.id())));
 }
 
 #[tokio::test]
@@ -294,7 +297,7 @@ async fn a_control_that_stood_still_makes_no_revocation_return_early() {
 }
 
 #[tokio::test]
-async fn a_control_that_stood_still_renews_nothing_that_was_closed_once_it_has_beaten() {
+async fn a_control_that_stood_still_takes_back_what_it_renews_once_it_has_beaten() {
     let server = Server::start();
     let frozen = Control::start(&server).await;
     let ticket = frozen.push(&frozen.run("r").await).await.unwrap();
@@ -305,10 +308,15 @@ async fn a_control_that_stood_still_renews_nothing_that_was_closed_once_it_has_b
     let push = b.pushed("r").await.id;
     assert!(b.store.lose_push(push, b.leases.control(), clock::now()).await.unwrap());
     frozen.beat().await;
-    assert_eq!(frozen.renew(&ticket).await.unwrap_err().reason, Reason::AuthorizationUnknown);
-    // What is still open is its own again.
-    frozen.renew(&kept).await.unwrap();
-    assert_eq!(b.pushed("s").await.control, Some(frozen.id()));
+    for (ticket, run) in [(&ticket, "r"), (&kept, "s")] {
+        frozen.renew(ticket).await.unwrap();
+        let push = b.pushed(run).await;
+        assert_eq!((push.outcome, push.control), (Outcome::Open, Some(frozen.id())));
+    }
+    // What was reported is over.
+    b.report(&kept).await;
+    frozen.beat().await;
+    assert_eq!(frozen.renew(&kept).await.unwrap_err().reason, Reason::AuthorizationUnknown);
 }
 
 #[tokio::test]
@@ -366,4 +374,77 @@ async fn ends_are_heard_of_however_long_the_store_could_not_be_read() {
     assert!(news.is_empty());
     hear_once(&*b.store, &b.leases, revoked + BACK - Duration::from_micros(1)).await.unwrap();
     assert_eq!(news.len(), 1);
+}
+
+#[tokio::test]
+async fn a_push_that_is_asked_of_two_controls_is_one_and_goes_on_at_the_second() {
+    let server = Server::start();
+    let (a, b) = (Control::start(&server).await, Control::start(&server).await);
+    let (bearer, other) = (a.run("r").await, a.run("s").await);
+    let ticket = a.push_as(&bearer, vec![7; 16], "refs/heads/x").await.unwrap();
+    assert_eq!(b.push_as(&bearer, vec![7; 16], "refs/heads/x").await.unwrap(), ticket);
+    assert_eq!((a.pushed("r").await.control, a.pushed("r").await.outcome), (Some(b.id()), Outcome::Open));
+    // A key does not lead to what another run pushes, nor to other refs than were judged for it.
+    for (bearer, name) in [(&other, "refs/heads/x"), (&bearer, "refs/heads/y")] {
+        let denial = b.push_as(bearer, vec![7; 16], name).await.unwrap_err();
+        assert_eq!(denial.reason, Reason::AuthorizationUnknown);
+    }
+    assert_eq!(b.renew(&ticket).await.unwrap(), LEASE);
+    b.report(&ticket).await;
+    let over = a.push_as(&bearer, vec![7; 16], "refs/heads/x").await.unwrap_err();
+    assert_eq!((over.reason, a.pushed("r").await.outcome), (Reason::AuthorizationUnknown, Outcome::Done));
+}
+
+#[tokio::test]
+async fn a_push_that_went_up_whole_and_is_heard_of_elsewhere_is_not_closed_by_its_first_control() {
+    let server = Server::start();
+    let (a, b) = (Control::start(&server).await, Control::start(&server).await);
+    let bearer = a.run("r").await;
+    let ticket = a.push(&bearer).await.unwrap();
+    b.gate.renew(&ticket, true, clock::now()).await.unwrap();
+    pass(LEASE + LOST_AFTER).await;
+    a.sweep().await;
+    assert_eq!((a.pushed("r").await.outcome, a.pushed("r").await.control), (Outcome::Open, Some(b.id())));
+}
+
+#[tokio::test]
+async fn a_push_that_was_closed_as_unknown_goes_on_when_it_is_renewed() {
+    let server = Server::start();
+    let control = Control::start(&server).await;
+    let bearer = control.run("r").await;
+    let ticket = control.push(&bearer).await.unwrap();
+    pass(LEASE + LOST_AFTER).await;
+    control.sweep().await;
+    assert_eq!(control.pushed("r").await.outcome, Outcome::Unknown);
+    assert_eq!(control.renew(&ticket).await.unwrap(), LEASE);
+    assert_eq!(control.pushed("r").await.outcome, Outcome::Open);
+}
+
+#[tokio::test]
+async fn the_pushes_of_a_control_that_left_are_claimed_at_once() {
+    let server = Server::start();
+    let (a, b) = (Control::start(&server).await, Control::start(&server).await);
+    let bearer = a.run("r").await;
+    a.push(&bearer).await.unwrap();
+    b.beat().await;
+    assert_eq!(b.pushed("r").await.control, Some(a.id()));
+    a.store.leave(a.id()).await.unwrap();
+    b.beat().await;
+    assert_eq!(b.pushed("r").await.control, Some(b.id()));
+}
+
+#[tokio::test]
+async fn a_run_that_cannot_be_read_keeps_no_other_from_being_read() {
+    let server = Server::start();
+    let control = Control::start(&server).await;
+    let (broken, sound) = (control.run("r").await, control.run("s").await);
+    server.sql("postgres", "UPDATE runs SET options = '{\"unheard_of\":1}' WHERE run_id = 'r'");
+    let look_up = |bearer: &Bearer| {
+        let (store, id) = (control.store.clone(), bearer.run_id().clone());
+        async move { store.run(&id).await }
+    };
+    let looked_up = join_all((0..20).map(|number| look_up(if number % 2 == 0 { &broken } else { &sound }))).await;
+    for (number, run) in looked_up.into_iter().enumerate() {
+        assert_eq!(run.is_ok(), number % 2 == 1, "{run:?}");
+    }
 }

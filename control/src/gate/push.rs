@@ -7,7 +7,7 @@ use gitdoor_proto::{Denial, Reason, RepositoryName, v1};
 use super::place::Name;
 use super::{Gate, cause, permit, store_denial};
 use crate::forge::{Facts, Forge, Minted};
-use crate::lease::{End, LEASE, Leases, NoLease, PUSHES};
+use crate::lease::{End, LEASE, Leases, PUSHES};
 use crate::metrics;
 use crate::policy::bearer::{self, Live};
 use crate::policy::push::{Rules, judge};
@@ -21,6 +21,7 @@ pub(super) struct Asked {
     pub(super) request_id: String,
     pub(super) repository: RepositoryName,
     pub(super) commands: Vec<Command>,
+    pub(super) key: Option<PushId>,
 }
 
 /// A push that its run and the forge allow, not yet in the ledger.
@@ -32,7 +33,7 @@ struct Allowed {
 impl<S: Store, F: Forge> Gate<S, F> {
     pub(super) async fn push(&self, live: &Live, asked: Asked, now: SystemTime) -> Result<v1::Permit, Denial> {
         live.writer()?;
-        let place = Place::take(&self.leases, live.run())?;
+        let place = Place::take(&self.leases, live.run(), asked.key)?;
         match self.allow(live, &asked, now).await {
             Ok(allowed) => self.open(live.run(), asked, &allowed, place, now).await,
             Err(denial) => {
@@ -97,9 +98,18 @@ impl<S: Store, F: Forge> Gate<S, F> {
                 self.leases.close(&run.id, row.id);
                 Err(stale(stored.map(|run| *run), now))
             }
+            // Another control was asked before, and its answer did not come.
+            Opened::Again => Ok(permit),
             Opened::TooMany => {
                 self.leases.close(&run.id, row.id);
-                Err(no_lease(NoLease::TooMany))
+                Err(too_many())
+            }
+            Opened::Known => {
+                self.leases.close(&run.id, row.id);
+                Err(Denial::new(
+                    Reason::AuthorizationUnknown,
+                    "this push is over, or its key is another's; push again",
+                ))
             }
         }
     }
@@ -159,18 +169,18 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    fn take(leases: &'a Leases, run: &'a Run) -> Result<Self, Denial> {
-        let push = PushId::generate().map_err(|error| {
+    fn take(leases: &'a Leases, run: &'a Run, key: Option<PushId>) -> Result<Self, Denial> {
+        let push = key.map_or_else(PushId::generate, Ok).map_err(|error| {
             tracing::error!(error = cause(&error), "no id for a push");
             Denial::new(Reason::StoreUnavailable, "the door cannot name this push; try again")
         })?;
-        leases.grant(&run.id, push, run.expires_at).map_err(no_lease)?;
+        leases.grant(&run.id, push, run.expires_at).map_err(ended)?;
         Ok(Self { leases, run, push, kept: false })
     }
 
     /// Grants the lease anew, as of now, and keeps it.
     fn keep(mut self) -> Result<(), Denial> {
-        self.leases.hold(&self.run.id, self.push, self.run.expires_at).map_err(no_lease)?;
+        self.leases.hold(&self.run.id, self.push, self.run.expires_at).map_err(ended)?;
         self.kept = true;
         Ok(())
     }
@@ -184,14 +194,15 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Why a push got no lease, for its client.
-pub(super) fn no_lease(why: NoLease) -> Denial {
-    match why {
-        NoLease::TooMany => {
-            let words = format!("this run has {PUSHES} pushes in progress; wait until one has ended");
-            Denial::new(Reason::PushLimit, words).retry_after(Duration::from_secs(2))
-        }
-        NoLease::Ended(End::Revoked) => Denial::new(Reason::RunRevoked, "run revoked"),
-        NoLease::Ended(End::Expired) => Denial::new(Reason::RunExpired, "run expired"),
+/// That a run has ended, for the client of its push.
+pub(super) fn ended(end: End) -> Denial {
+    match end {
+        End::Revoked => Denial::new(Reason::RunRevoked, "run revoked"),
+        End::Expired => Denial::new(Reason::RunExpired, "run expired"),
     }
+}
+
+fn too_many() -> Denial {
+    let words = format!("this run has {PUSHES} pushes in progress; wait until one has ended");
+    Denial::new(Reason::PushLimit, words).retry_after(Duration::from_secs(2))
 }

@@ -2,7 +2,7 @@
 
 use gitdoor_proto::{Bearer, RepositoryName, v1};
 
-use crate::push::{Command, Outcome};
+use crate::push::{Command, Outcome, PushId};
 use crate::run::Invalid;
 
 /// Most characters of a request id.
@@ -45,6 +45,8 @@ pub enum Intent {
         repository: RepositoryName,
         /// What.
         commands: Vec<Command>,
+        /// Its name, if its data plane drew one.
+        key: Option<PushId>,
     },
 }
 
@@ -120,6 +122,13 @@ impl TryFrom<v1::AuthorizeRequest> for Question {
     }
 }
 
+fn key_from(bytes: &[u8]) -> Result<Option<PushId>, Invalid> {
+    match bytes {
+        [] => Ok(None),
+        bytes => bytes.try_into().map(|key| Some(PushId::from_bytes(key))).map_err(|_length| Invalid::PushKey),
+    }
+}
+
 impl TryFrom<v1::authorize_request::Intent> for Intent {
     type Error = Invalid;
 
@@ -135,9 +144,11 @@ impl TryFrom<v1::authorize_request::Intent> for Intent {
                 Self::Discovery { repository: name(&repository)?, redirected }
             }
             Message::Probe(v1::Probe { repository }) => Self::Probe(name(&repository)?),
-            Message::Push(v1::PushIntent { repository, commands }) => {
-                Self::Push { repository: name(&repository)?, commands: Command::from_messages(commands)? }
-            }
+            Message::Push(v1::PushIntent { repository, commands, key }) => Self::Push {
+                repository: name(&repository)?,
+                commands: Command::from_messages(commands)?,
+                key: key_from(&key)?,
+            },
         })
     }
 }

@@ -131,7 +131,11 @@ fn push(repository: &str, refs: &[&str]) -> Intent {
         new_oid: "a".repeat(40),
         ref_name: name.as_bytes().to_vec(),
     };
-    Intent::Push(v1::PushIntent { repository: repository.into(), commands: refs.iter().map(command).collect() })
+    Intent::Push(v1::PushIntent {
+        repository: repository.into(),
+        commands: refs.iter().map(command).collect(),
+        key: Vec::new(),
+    })
 }
 
 fn reason<T: std::fmt::Debug>(answer: Result<T, Denial>) -> Reason {

@@ -68,6 +68,7 @@ impl<S: Store, F: Forge> Gate<S, F> {
             return Err(unknown());
         }
         if sent {
+            self.answer_for(&run, push).await?;
             self.leases.sent(&run.id, push, run.expires_at);
             return Ok(LEASE);
         }
@@ -76,10 +77,19 @@ impl<S: Store, F: Forge> Gate<S, F> {
         }
         let live = bearer::still_live(run, now)?;
         let run = live.run();
-        if !self.leases.renew(&run.id, push, run.expires_at).map_err(push::no_lease)? {
+        if !self.leases.renew(&run.id, push, run.expires_at).map_err(push::ended)? {
             self.take_over(run, push).await?;
         }
         Ok(LEASE)
+    }
+
+    /// Sees to it that nobody else closes a push as unknown that is heard of here. One that was reported stays as it is.
+    async fn answer_for(&self, run: &Run, push: PushId) -> Result<(), Denial> {
+        if !self.leases.owns(&run.id, push) {
+            let taken = self.store.take_push(push, &run.id, self.leases.control()).await.map_err(store_denial)?;
+            metrics::taken(Taken::Renewed, u64::from(taken));
+        }
+        Ok(())
     }
 
     /// Answers from now on for a push that another control permitted: its data plane has come here.
@@ -88,7 +98,7 @@ impl<S: Store, F: Forge> Gate<S, F> {
             return Err(Denial::new(Reason::AuthorizationUnknown, "this push is over"));
         }
         metrics::taken(Taken::Renewed, 1);
-        self.leases.hold(&run.id, push, run.expires_at).map_err(push::no_lease)
+        self.leases.hold(&run.id, push, run.expires_at).map_err(push::ended)
     }
 
     /// Whether the ledger knows a ticket as that of its push: proof enough after the bearer was replaced.

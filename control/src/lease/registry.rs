@@ -20,7 +20,23 @@ pub(super) struct Registry {
     /// Runs that were adopted here, until their end. A data plane knows the time that a run had when it was asked for;
     /// it has to be told of an earlier end, whether or not the run has a push.
     adopted: HashMap<RunId, SystemTime>,
-    ends: HashMap<RunId, (End, Instant)>,
+    ends: HashMap<RunId, Remembered>,
+}
+
+/// The end of a run.
+#[derive(Debug)]
+struct Remembered {
+    end: End,
+    /// When the run's time was over, where that was its end.
+    expired_at: Option<SystemTime>,
+    noted_at: Instant,
+}
+
+impl Remembered {
+    /// A run that was found live with more time than it ended with was prolonged meanwhile.
+    fn is_refuted_by(&self, expires_at: SystemTime) -> bool {
+        self.expired_at.is_some_and(|expired_at| expires_at > expired_at)
+    }
 }
 
 #[derive(Debug)]
@@ -55,7 +71,8 @@ impl Registry {
         expires_at: SystemTime,
         now: Instant,
     ) -> Result<(), End> {
-        if let Some((end, _)) = self.ends.get(run) {
+        self.forget_refuted(run, expires_at);
+        if let Some(Remembered { end, .. }) = self.ends.get(run) {
             return Err(*end);
         }
         let lease = self.lease(run, push, expires_at, now);
@@ -93,18 +110,26 @@ impl Registry {
         }
     }
 
-    /// Notes the end of a run. The first stands; false: this is another.
-    pub(super) fn end(&mut self, run: &RunId, end: End, now: Instant) -> bool {
-        if self.ends.contains_key(run) {
+    /// Notes the end of a run. The first stands, but that a revocation is told of one that had expired, too; false:
+    /// it was known.
+    pub(super) fn end(&mut self, run: &RunId, end: End, expired_at: Option<SystemTime>, now: Instant) -> bool {
+        if self.ends.get(run).is_some_and(|known| known.end == end || known.end == End::Revoked) {
             return false;
         }
         self.adopted.remove(run);
-        self.ends.insert(run.clone(), (end, now));
+        self.ends.insert(run.clone(), Remembered { end, expired_at, noted_at: now });
         true
+    }
+
+    fn forget_refuted(&mut self, run: &RunId, expires_at: SystemTime) {
+        if self.ends.get(run).is_some_and(|end| end.is_refuted_by(expires_at)) {
+            self.ends.remove(run);
+        }
     }
 
     /// Notes when a run expires.
     pub(super) fn prolong(&mut self, run: &RunId, expires_at: SystemTime) {
+        self.forget_refuted(run, expires_at);
         if let Some(pushes) = self.runs.get_mut(run) {
             pushes.expires_at = expires_at;
         }
@@ -119,12 +144,7 @@ impl Registry {
         self.prolong(run, expires_at);
     }
 
-    /// Pushes of a run that count against its limit.
-    pub(super) fn in_progress(&self, run: &RunId, now: Instant) -> usize {
-        self.leases(run).filter(|(_, lease)| lease.in_progress(now)).count()
-    }
-
-    /// Pushes of a run that do not.
+    /// Pushes of a run that do not count against its limit.
     pub(super) fn lapsed(&self, run: &RunId, now: Instant) -> Vec<PushId> {
         self.leases(run).filter(|(_, lease)| !lease.in_progress(now)).map(|(push, _)| *push).collect()
     }
@@ -177,10 +197,10 @@ impl Registry {
     /// Forgets ends of long ago, but not of runs that still have a push here.
     pub(super) fn forget_ends(&mut self, now: Instant) {
         let runs = &self.runs;
-        self.ends.retain(|run, (_, at)| *at + REMEMBERED > now || runs.contains_key(run));
+        self.ends.retain(|run, end| end.noted_at + REMEMBERED > now || runs.contains_key(run));
     }
 
     pub(super) fn recently_ended(&self) -> Vec<Ended> {
-        self.ends.iter().map(|(run, (end, _))| Ended { run: run.clone(), end: *end }).collect()
+        self.ends.iter().map(|(run, known)| Ended { run: run.clone(), end: known.end }).collect()
     }
 }

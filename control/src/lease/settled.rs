@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gitdoor_proto::RunId;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::LEASE;
 use crate::gate::cause;
@@ -22,17 +22,17 @@ const POLL: Duration = Duration::from_millis(100);
 pub async fn settled<S: Store>(store: &S, run: &RunId, ended: Instant) {
     let over = ended + LEASE;
     loop {
-        match store.unreported(run).await {
-            Ok(pushes) if pushes.is_empty() => return,
-            Ok(_) => {}
-            Err(error) => {
+        match timeout_at(over, store.unreported(run)).await {
+            Ok(Ok(pushes)) if pushes.is_empty() => return,
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
                 tracing::warn!(%run, error = cause(&error), "waiting for every lease: the ledger was not read");
             }
+            Err(_over) => return,
         }
-        let now = Instant::now();
-        if now >= over {
+        if Instant::now() >= over {
             return;
         }
-        sleep_until(over.min(now + POLL)).await;
+        sleep_until(over.min(Instant::now() + POLL)).await;
     }
 }

@@ -29,25 +29,57 @@ async fn no_lease_is_granted_or_renewed_after_its_run_ended() {
     let leases = leases();
     leases.grant(&run(), push(1), far()).unwrap();
     leases.end(&run(), End::Revoked);
-    assert_eq!(leases.renew(&run(), push(1), far()), Err(NoLease::Ended(End::Revoked)));
-    assert_eq!(leases.hold(&run(), push(2), far()), Err(NoLease::Ended(End::Revoked)));
-    assert_eq!(leases.grant(&run(), push(3), far()), Err(NoLease::Ended(End::Revoked)));
+    assert_eq!(leases.renew(&run(), push(1), far()), Err(End::Revoked));
+    assert_eq!(leases.hold(&run(), push(2), far()), Err(End::Revoked));
+    assert_eq!(leases.grant(&run(), push(3), far()), Err(End::Revoked));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_has_four_pushes_at_once() {
+async fn a_run_that_was_adopted_as_it_expired_goes_on() {
     let leases = leases();
-    for number in 0..4 {
-        leases.grant(&run(), push(number), far()).unwrap();
-    }
-    assert_eq!(leases.grant(&run(), push(4), far()), Err(NoLease::TooMany));
-    leases.grant(&RunId::parse("s").unwrap(), push(5), far()).unwrap();
-    leases.close(&run(), push(0));
-    leases.grant(&run(), push(4), far()).unwrap();
+    leases.grant(&run(), push(1), far()).unwrap();
+    leases.expire(&run(), far());
+    assert_eq!(leases.renew(&run(), push(1), far()), Err(End::Expired));
+    let later = far() + Duration::from_hours(1);
+    assert_eq!(leases.renew(&run(), push(1), later), Ok(true));
+    assert_eq!(leases.news().0, []);
+    leases.expire(&run(), later);
+    assert_eq!(leases.renew(&run(), push(1), later), Err(End::Expired));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_revocation_of_a_run_that_seemed_to_have_expired_is_told() {
+    let leases = leases();
+    leases.expire(&run(), far());
+    let (_, mut news) = leases.news();
+    leases.end(&run(), End::Revoked);
+    leases.end(&run(), End::Revoked);
+    leases.expire(&run(), far());
+    assert_eq!(news.recv().await.unwrap(), Ended { run: run(), end: End::Revoked });
+    assert!(news.is_empty());
+    let later = far() + Duration::from_hours(1);
+    assert_eq!(leases.hold(&run(), push(1), later), Err(End::Revoked));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_control_that_could_not_say_that_it_is_alive_takes_each_push_for_anothers() {
+    let leases = leases();
+    leases.grant(&run(), push(1), far()).unwrap();
+    advance(DOUBTFUL).await;
+    assert_eq!(leases.renew(&run(), push(1), far()), Ok(false));
+    leases.beaten();
+    assert_eq!(leases.renew(&run(), push(1), far()), Ok(true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_push_counts_while_it_may_write_and_until_the_end_of_one_that_went_up_is_known() {
+    let leases = leases();
+    leases.grant(&run(), push(0), far()).unwrap();
+    leases.grant(&run(), push(1), far()).unwrap();
     leases.sent(&run(), push(1), far());
-    assert_eq!(leases.grant(&run(), push(6), far()), Err(NoLease::TooMany));
-    advance(LEASE + Duration::from_millis(1)).await;
-    leases.grant(&run(), push(6), far()).unwrap();
+    assert_eq!(leases.lapsed(&run()), []);
+    advance(LEASE).await;
+    assert_eq!(leases.lapsed(&run()), [push(0)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,7 +112,7 @@ async fn the_expiry_of_a_run_is_told_once_and_ends_its_leases() {
     }
     assert_eq!(news.recv().await.unwrap(), Ended { run: run(), end: End::Expired });
     assert!(news.is_empty());
-    assert_eq!(leases.renew(&run(), push(1), far()), Err(NoLease::Ended(End::Expired)));
+    assert_eq!(leases.renew(&run(), push(1), far()), Err(End::Expired));
 }
 
 #[tokio::test(start_paused = true)]

@@ -23,8 +23,8 @@ use tonic::transport::server::Connected;
 use super::Listener;
 use super::tls::Identities;
 use crate::metrics;
-use crate::trust::layer::Peer;
 use crate::trust::Side;
+use crate::trust::layer::Peer;
 
 /// Handshakes at once; more connections wait in the system's queue.
 const HANDSHAKES: usize = 256;

@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
+use gitdoor_proto::v1::session_response::Answer;
 use gitdoor_proto::{Reason, v1};
 use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
@@ -18,7 +21,11 @@ use crate::limit::QUESTIONS_PER_SESSION;
 use crate::metrics;
 use crate::store::Store;
 
-/// Answers a session until its data plane ends it, or control drains.
+/// How long a session goes on after its data plane was told that control drains: any answer is ready by then, or of
+/// no use.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Answers a session until its data plane ends it, which it does soon after control drains, or a while after that.
 pub(super) fn run<S: Store, F: Forge>(
     service: GateService<S, F>,
     questions: Streaming<v1::SessionRequest>,
@@ -42,8 +49,17 @@ pub(super) fn run<S: Store, F: Forge>(
             drop(open);
             None
         }));
-    let news = told(&missed, news).take_until(over.cancelled_owned());
-    stream::select(answers, news).take_until(drain.cancelled_owned())
+    let drains = drain.clone().cancelled_owned();
+    let draining = stream::once(async move {
+        drains.await;
+        Ok(news_of(Answer::Draining(v1::Draining {})))
+    });
+    let news = stream::select(told(&missed, news), draining).take_until(over.cancelled_owned());
+    let late = async move {
+        drain.cancelled().await;
+        sleep(DRAIN).await;
+    };
+    stream::select(answers, news).take_until(late)
 }
 
 /// The places of the requests that a session was permitted, by the question of each. They go with the session.
@@ -113,6 +129,9 @@ fn told(
 
 fn revocation(ended: &Ended) -> v1::SessionResponse {
     let reason = v1::Reason::from(Reason::from(ended.end)).into();
-    let news = v1::Revocation { run_id: ended.run.to_string(), reason };
-    v1::SessionResponse { id: 0, answer: Some(v1::session_response::Answer::Revocation(news)) }
+    news_of(Answer::Revocation(v1::Revocation { run_id: ended.run.to_string(), reason }))
+}
+
+fn news_of(news: Answer) -> v1::SessionResponse {
+    v1::SessionResponse { id: 0, answer: Some(news) }
 }

@@ -146,7 +146,11 @@ fn push(name: &str) -> v1::authorize_request::Intent {
         new_oid: "a".repeat(40),
         ref_name: format!("refs/heads/{name}").into_bytes(),
     };
-    v1::authorize_request::Intent::Push(v1::PushIntent { repository: "acme/api".into(), commands: vec![command] })
+    v1::authorize_request::Intent::Push(v1::PushIntent {
+        repository: "acme/api".into(),
+        commands: vec![command],
+        key: Vec::new(),
+    })
 }
 
 fn report(authorization: &str) -> Question {
@@ -319,8 +323,15 @@ async fn sessions_end_when_control_drains_and_when_their_data_plane_is_done() {
     assert_eq!(answers.message().await.unwrap(), None);
     let mut open = control.session().await;
     control.drain.cancel();
-    assert_eq!(open.answers.message().await.unwrap(), None);
-    drop((open, control.runs, control.gate));
+    let news = open.next().await;
+    assert_eq!(news.answer, Some(Answer::Draining(v1::Draining {})));
+    // What was asked before it heard of that is answered.
+    let id = open.send(None).await;
+    assert_eq!(open.next().await, v1::SessionResponse { id, answer: None });
+    let Session { questions, mut answers, .. } = open;
+    drop(questions);
+    assert_eq!(answers.message().await.unwrap(), None);
+    drop((answers, control.runs, control.gate));
     control.served.await.unwrap().unwrap();
 }
 

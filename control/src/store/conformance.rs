@@ -16,7 +16,7 @@ use self::adoption::{
 use self::controls::{
     a_push_is_lost_by_the_control_that_answers_for_it_alone,
     a_push_is_without_report_until_its_data_plane_says_what_became_of_it,
-    a_run_has_so_many_pushes_open_and_no_more, an_open_push_of_a_run_is_taken_over_and_no_other,
+    a_push_without_report_is_taken_over_and_no_other, a_run_has_so_many_pushes_open_and_no_more,
     pushes_of_no_control_are_claimed_and_stay_with_their_claimant, runs_are_found_by_when_they_were_revoked,
 };
 use self::mirrors::{
@@ -111,7 +111,7 @@ promises! {
     an_unknown_end_gives_way_to_a_reported_one,
     a_run_has_so_many_pushes_open_and_no_more,
     a_push_is_without_report_until_its_data_plane_says_what_became_of_it,
-    an_open_push_of_a_run_is_taken_over_and_no_other,
+    a_push_without_report_is_taken_over_and_no_other,
     a_push_is_lost_by_the_control_that_answers_for_it_alone,
     pushes_of_no_control_are_claimed_and_stay_with_their_claimant,
     runs_are_found_by_when_they_were_revoked,

@@ -119,6 +119,10 @@ impl<S: Store> Store for Measured<S> {
         measure("beat", self.0.beat(control)).await
     }
 
+    async fn leave(&self, control: ControlId) -> Result<(), StoreError> {
+        measure("leave", self.0.leave(control)).await
+    }
+
     async fn claim_pushes(&self, control: ControlId) -> Result<Vec<Claimed>, StoreError> {
         measure("claim_pushes", self.0.claim_pushes(control)).await
     }

@@ -152,6 +152,10 @@ impl Store for Postgres {
         self.pool.once(async |db| controls::beat(db, control).await).await
     }
 
+    async fn leave(&self, control: ControlId) -> Result<(), StoreError> {
+        self.pool.once(async |db| controls::leave(db, control).await).await
+    }
+
     async fn claim_pushes(&self, control: ControlId) -> Result<Vec<Claimed>, StoreError> {
         self.pool.once(async |db| controls::claim(db, control).await).await
     }

@@ -111,7 +111,7 @@ impl Store for Sqlite {
 
     async fn record_refused(&self, push: &Push) -> Result<(), StoreError> {
         let push = push.clone();
-        self.writer.write(move |db| pushes::insert(db, &push)).await
+        self.writer.write(move |db| pushes::record_refused(db, &push)).await
     }
 
     async fn close_push(&self, id: PushId, closing: &Closing) -> Result<Closed, StoreError> {
@@ -144,6 +144,11 @@ impl Store for Sqlite {
 
     async fn beat(&self, _: ControlId) -> Result<(), StoreError> {
         // The file's lock says that this process is alive, and the only one.
+        Ok(())
+    }
+
+    async fn leave(&self, _: ControlId) -> Result<(), StoreError> {
+        // The file's lock goes with this process.
         Ok(())
     }
 

@@ -38,7 +38,10 @@ impl Peer {
     pub fn certified(certificate: &CertificateDer<'_>) -> Self {
         // It goes into the ledger and to a terminal.
         let subject = tls::subject(certificate).map(|subject| printable(&subject).chars().take(SUBJECT).collect());
-        Self::Certified { roles: Roles::in_certificate(certificate), subject: subject.map(|kept: String| kept.into()) }
+        Self::Certified {
+            roles: Roles::in_certificate(certificate),
+            subject: subject.map(|kept: String| kept.into()),
+        }
     }
 
     /// Whose certificate it showed, if it did.

@@ -89,6 +89,7 @@ impl<S: Store> Store for Stalling<S> {
         take_push(id: PushId, run: &RunId, control: ControlId) -> bool;
         lose_push(id: PushId, control: ControlId, now: SystemTime) -> bool;
         beat(control: ControlId) -> ();
+        leave(control: ControlId) -> ();
         claim_pushes(control: ControlId) -> Vec<Claimed>;
         ended_since(time: SystemTime) -> Vec<RunId>;
         mirror_tokens(limit: u32) -> Vec<MirrorToken>;

@@ -48,7 +48,7 @@ pub(super) async fn a_push_is_without_report_until_its_data_plane_says_what_beca
     assert_eq!(store.unreported(&id("r")).await.unwrap(), []);
 }
 
-pub(super) async fn an_open_push_of_a_run_is_taken_over_and_no_other<S: Store>(store: S, _: std::path::PathBuf) {
+pub(super) async fn a_push_without_report_is_taken_over_and_no_other<S: Store>(store: S, _: std::path::PathBuf) {
     created(&store, "r").await;
     let opened = push("r", 1);
     store.open_push(&opened, 1, ANY, later(1)).await.unwrap();
@@ -60,9 +60,14 @@ pub(super) async fn an_open_push_of_a_run_is_taken_over_and_no_other<S: Store>(s
         assert!(store.take_push(opened.id, &id("r"), control(2)).await.unwrap());
         assert_eq!(owner().await, Some(control(2)));
     }
+    // Its data plane was not lost after all.
     store.lose_push(opened.id, control(2), later(2)).await.unwrap();
-    assert!(!store.take_push(opened.id, &id("r"), control(3)).await.unwrap());
-    assert_eq!(owner().await, Some(control(2)));
+    assert!(store.take_push(opened.id, &id("r"), control(3)).await.unwrap());
+    let again = store.push(opened.id).await.unwrap().unwrap();
+    assert_eq!((again.outcome, again.closed_at, again.control), (Outcome::Open, None, Some(control(3))));
+    store.close_push(opened.id, &closing(Outcome::Done)).await.unwrap();
+    assert!(!store.take_push(opened.id, &id("r"), control(2)).await.unwrap());
+    assert_eq!(owner().await, Some(control(3)));
 }
 
 pub(super) async fn a_push_is_lost_by_the_control_that_answers_for_it_alone<S: Store>(

@@ -130,20 +130,27 @@ impl Model {
         if !self.is_live_with(name, generation) {
             return Some(Opened::Stale(self.runs.get(name).cloned().map(Box::new)));
         }
-        if self.pushes_in(&[Outcome::Open], Some(name)).len() >= MOST as usize {
+        let others = self.pushes_in(&[Outcome::Open], Some(name)).into_iter().filter(|open| *open != push.id);
+        if others.count() >= MOST as usize {
             return Some(Opened::TooMany);
         }
-        self.record(push).then_some(Opened::Open)
+        let Some(known) = self.pushes.get_mut(push.id.as_bytes()) else {
+            return self.record(push).then_some(Opened::Open);
+        };
+        if !matches!(known.outcome, Outcome::Open | Outcome::Unknown) {
+            return Some(Opened::Known);
+        }
+        (known.outcome, known.closed_at) = (Outcome::Open, None);
+        Some(Opened::Again)
     }
 
-    /// Whether there was a run for it, and no push of its id.
+    /// Whether there was a run for it. The first push of an id stands.
     pub(super) fn record(&mut self, push: &Push) -> bool {
-        let id = *push.id.as_bytes();
-        if !self.runs.contains_key(push.run.as_str()) || self.pushes.contains_key(&id) {
-            return false;
+        let known = self.runs.contains_key(push.run.as_str());
+        if known {
+            self.pushes.entry(*push.id.as_bytes()).or_insert_with(|| push.clone());
         }
-        self.pushes.insert(id, push.clone());
-        true
+        known || self.pushes.contains_key(push.id.as_bytes())
     }
 
     pub(super) fn close_push(&mut self, id: PushId, closing: &Closing) -> Closed {

@@ -313,10 +313,12 @@ impl<S: Store> Walk<'_, S> {
         same("open a push", &self.store.open_push(push, generation, limit, self.model.now).await.ok(), &opened)?;
         self.seen.insert(match opened {
             Some(Opened::Open) => "open",
+            Some(Opened::Again) => "opened twice",
+            Some(Opened::Known) => "opened when over",
             Some(Opened::TooMany) => "too many",
             Some(Opened::Stale(Some(_))) => "stale",
             Some(Opened::Stale(None)) => "nobody's push",
-            None => "opened twice",
+            None => "not opened",
         });
         Ok(())
     }

@@ -19,6 +19,11 @@ pub(super) async fn beat(db: &Client, control: ControlId) -> Result<()> {
     execute(db, sql, &[&control.as_bytes().as_slice()]).await.map(drop)
 }
 
+pub(super) async fn leave(db: &Client, control: ControlId) -> Result<()> {
+    let sql = "DELETE FROM controls WHERE control_id = $1";
+    execute(db, sql, &[&control.as_bytes().as_slice()]).await.map(drop)
+}
+
 pub(super) async fn claim(db: &Client, control: ControlId) -> Result<Vec<Claimed>> {
     // Those that another control claims just now are left to it. This control's own are returned, too: the answer to
     // an earlier claim may have been lost.

@@ -73,9 +73,9 @@ async fn answer(pool: &Pool, mut batch: Vec<Lookup>) {
     batch.retain(|lookup| !lookup.answer.is_closed());
     let ids: Vec<&str> = batch.iter().map(|lookup| lookup.id.as_str()).collect();
     let found = pool.read(async |client| statements::runs_of(client, &ids).await).await;
-    let found = found.map(|runs| runs.into_iter().map(|run| (run.id.clone(), run)).collect::<HashMap<_, _>>());
     for Lookup { id, answer } in batch {
         // Who has given up takes no answer.
-        drop(answer.send(found.as_ref().map(|runs| runs.get(&id).cloned()).map_err(Clone::clone)));
+        let run = |runs: &HashMap<String, Result<Run, StoreError>>| runs.get(id.as_str()).cloned().transpose();
+        drop(answer.send(found.as_ref().map_err(Clone::clone).and_then(run)));
     }
 }

@@ -31,23 +31,34 @@ pub(super) async fn open(
     }
     // A statement of its own: it sees what the lock has waited for.
     let counted = "SELECT count(*) FROM pushes WHERE outcome = 'open' AND run_id = $1 \
-                   AND NOT (push_id = ANY($2) AND control IS NOT DISTINCT FROM $3)";
+                   AND push_id <> $4 AND NOT (push_id = ANY($2) AND control IS NOT DISTINCT FROM $3)";
     let lapsed: Vec<&[u8]> = limit.lapsed.iter().map(|push| push.as_bytes().as_slice()).collect();
     let control = push.control.as_ref().map(|control| control.as_bytes().as_slice());
-    if one(&transaction, counted, &[&push.run.as_str(), &lapsed, &control]).await? >= i64::from(limit.most) {
+    let id = push.id.as_bytes().as_slice();
+    if one(&transaction, counted, &[&push.run.as_str(), &lapsed, &control, &id]).await? >= i64::from(limit.most) {
         return Ok(Opened::TooMany);
     }
-    insert(&transaction, push).await?;
+    if insert(&transaction, push).await? {
+        transaction.commit().await?;
+        return Ok(Opened::Open);
+    }
+    let known = pushes_where(&transaction, "push_id = $1", &[&id, &1_i64]).await?;
+    if !known.iter().any(|row| push.is_asked_again_of(row)) {
+        return Ok(Opened::Known);
+    }
+    if let Some(control) = push.control {
+        take(&transaction, push.id, &push.run, control).await?;
+    }
     transaction.commit().await?;
-    Ok(Opened::Open)
+    Ok(Opened::Again)
 }
 
 pub(super) async fn record_refused(db: &Client, push: &Push) -> Result<()> {
-    insert(db, push).await
+    insert(db, push).await.map(drop)
 }
 
-/// Writes a push and its refs as one statement.
-async fn insert(db: &impl GenericClient, push: &Push) -> Result<()> {
+/// Writes a push and its refs as one statement. False: there is one of its id.
+async fn insert(db: &impl GenericClient, push: &Push) -> Result<bool> {
     const TYPES: [&str; 10] =
         ["bytea", "text", "text", "text", "bytea", "text", "bigint", "bigint", "bigint", "bytea"];
     const REF_TYPES: [&str; 4] = ["bytea[]", "text[]", "text[]", "text[]"];
@@ -56,7 +67,7 @@ async fn insert(db: &impl GenericClient, push: &Push) -> Result<()> {
         (first..).zip(types).map(mark).collect::<Vec<_>>().join(", ")
     };
     let sql = format!(
-        "WITH opened AS (INSERT INTO pushes ({columns}) VALUES ({values}) RETURNING push_id), \
+        "WITH opened AS (INSERT INTO pushes ({columns}) VALUES ({values}) ON CONFLICT (push_id) DO NOTHING RETURNING push_id), \
          refs AS (INSERT INTO pushed_refs (push_id, position, ref_name, old_oid, new_oid, refusal) \
          SELECT push_id, position - 1, ref_name, old_oid, new_oid, refusal FROM opened, unnest({refs}) \
          WITH ORDINALITY AS pushed (ref_name, old_oid, new_oid, refusal, position)) SELECT count(*) FROM opened",
@@ -71,7 +82,7 @@ async fn insert(db: &impl GenericClient, push: &Push) -> Result<()> {
     let new: Vec<&str> = commands().map(|command| command.new_oid.as_str()).collect();
     let refusals: Vec<Option<&str>> = push.refs.iter().map(|pushed| pushed.refusal.as_deref()).collect();
     let refs: Params<'_> = &[&names, &old, &new, &refusals];
-    one(db, &sql, &[&row.to_postgres(), refs].concat()).await.map(drop)
+    Ok(one(db, &sql, &[&row.to_postgres(), refs].concat()).await? > 0)
 }
 
 /// Records an end; if `control` is given, only of a push that is its own.
@@ -114,7 +125,7 @@ pub(super) async fn pushes(db: &Client, run: &RunId, limit: u32) -> Result<Vec<P
 }
 
 /// Pushes and their refs, as one statement saw them.
-async fn pushes_where(db: &Client, condition: &str, params: Params<'_>) -> Result<Vec<Push>> {
+async fn pushes_where(db: &impl GenericClient, condition: &str, params: Params<'_>) -> Result<Vec<Push>> {
     let columns = PushRow::COLUMNS;
     let sql = format!(
         "SELECT {columns}, ref_name, old_oid, new_oid, refusal FROM (SELECT {columns} FROM pushes \
@@ -135,8 +146,9 @@ pub(super) async fn unreported(db: &Client, run: &RunId) -> Result<Vec<PushId>> 
     all(db, sql, &[&run.as_str()]).await?.iter().map(|row| push_id(row.try_get("push_id")?)).collect()
 }
 
-pub(super) async fn take(db: &Client, id: PushId, run: &RunId, control: ControlId) -> Result<bool> {
-    let sql = "UPDATE pushes SET control = $3 WHERE push_id = $1 AND run_id = $2 AND outcome = 'open'";
+pub(super) async fn take(db: &impl GenericClient, id: PushId, run: &RunId, control: ControlId) -> Result<bool> {
+    let sql = "UPDATE pushes SET control = $3, outcome = 'open', closed_at = NULL \
+               WHERE push_id = $1 AND run_id = $2 AND outcome IN ('open', 'unknown')";
     let params: Params<'_> = &[&id.as_bytes().as_slice(), &run.as_str(), &control.as_bytes().as_slice()];
     Ok(execute(db, sql, params).await? > 0)
 }

@@ -1,6 +1,7 @@
 //! The statements of each operation on runs. A run changes in a transaction that has locked it: atomic with any number
 //! of controls.
 
+use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
 use deadpool_postgres::{Client, GenericClient};
@@ -17,9 +18,11 @@ use crate::store::{Adopted, Registered, Rotated, StoreError};
 pub(super) type Result<T> = std::result::Result<T, StoreError>;
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-pub(super) async fn runs_of(db: &Client, ids: &[&str]) -> Result<Vec<Run>> {
+/// Each by its id. One that cannot be read is no reason not to read the others.
+pub(super) async fn runs_of(db: &Client, ids: &[&str]) -> Result<HashMap<String, Result<Run>>> {
     let sql = format!("SELECT {} FROM runs WHERE run_id = ANY($1)", RunRow::COLUMNS);
-    all(db, &sql, &[&ids]).await?.iter().map(read_run).collect()
+    let rows = all(db, &sql, &[&ids]).await?;
+    rows.iter().map(|row| Ok((row.try_get("run_id")?, read_run(row)))).collect()
 }
 
 pub(super) async fn run(db: &impl GenericClient, id: &RunId, locked: &str) -> Result<Option<Run>> {

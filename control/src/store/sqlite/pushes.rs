@@ -27,15 +27,30 @@ pub(super) fn open(
     let of_run = "SELECT push_id FROM pushes WHERE outcome = 'open' AND run_id = ?1";
     let open = all(db, of_run, params![push.run.as_str()], read_push_id)?;
     // One process: every open push is its own.
-    let counted = open.iter().filter(|id| !limit.lapsed.contains(id)).count();
+    let counted = open.iter().filter(|id| **id != push.id && !limit.lapsed.contains(id)).count();
     if counted >= limit.most as usize {
         return Ok(Opened::TooMany);
     }
-    insert(db, push)?;
-    Ok(Opened::Open)
+    match self::push(db, push.id)? {
+        None => insert(db, push).map(|()| Opened::Open),
+        Some(row) if push.is_asked_again_of(&row) => {
+            if let Some(control) = push.control {
+                take(db, push.id, &push.run, control)?;
+            }
+            Ok(Opened::Again)
+        }
+        Some(_) => Ok(Opened::Known),
+    }
 }
 
-pub(super) fn insert(db: &Connection, push: &Push) -> Result<()> {
+pub(super) fn record_refused(db: &Connection, refused: &Push) -> Result<()> {
+    if push(db, refused.id)?.is_none() {
+        insert(db, refused)?;
+    }
+    Ok(())
+}
+
+fn insert(db: &Connection, push: &Push) -> Result<()> {
     insert_row(db, "pushes", PushRow::COLUMNS, &PushRow::new(push).to_sqlite())?;
     let sql = "INSERT INTO pushed_refs (push_id, position, ref_name, old_oid, new_oid, refusal) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -99,7 +114,8 @@ pub(super) fn unreported(db: &Connection, run: &RunId) -> Result<Vec<PushId>> {
 }
 
 pub(super) fn take(db: &Connection, id: PushId, run: &RunId, control: ControlId) -> Result<bool> {
-    let sql = "UPDATE pushes SET control = ?3 WHERE push_id = ?1 AND run_id = ?2 AND outcome = 'open'";
+    let sql = "UPDATE pushes SET control = ?3, outcome = 'open', closed_at = NULL \
+               WHERE push_id = ?1 AND run_id = ?2 AND outcome IN ('open', 'unknown')";
     Ok(db.prepare_cached(sql)?.execute(params![id.as_bytes(), run.as_str(), control.as_bytes()])? > 0)
 }
 
