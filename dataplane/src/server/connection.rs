@@ -1,10 +1,11 @@
 //! One runtime's work: accept, TLS, HTTP, and the drain.
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use gitdoor_proto::tls::Reloaded;
 use h2::Reason;
 use http::header::USER_AGENT;
@@ -13,7 +14,6 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
@@ -33,6 +33,9 @@ use crate::upstream::{BUFFER, Upstream};
 
 /// Wait after a failed accept: the process is out of descriptors, and a connection that ends frees one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Once it drains, time for a client that has connected to make its first request: it took this process for one that
+/// serves.
+const FIRST_REQUEST: Duration = Duration::from_secs(2);
 /// Connections that one runtime serves at once; more wait to be accepted.
 const CONNECTIONS: usize = 4096;
 /// Requests that one HTTP/2 connection may have under way.
@@ -54,7 +57,7 @@ pub(super) fn proxy(config: &Config, port: Option<u16>) -> Arc<Proxy> {
 
 /// Accepts until the drain, and then waits for what is under way.
 pub(super) async fn serve(listener: Listener, proxy: Arc<Proxy>, config: &Config, draining: CancellationToken) {
-    let graceful = GracefulShutdown::new();
+    let open = TaskTracker::new();
     let server = Server {
         http: http(config),
         connections: Arc::new(Semaphore::new(CONNECTIONS)),
@@ -62,6 +65,7 @@ pub(super) async fn serve(listener: Listener, proxy: Arc<Proxy>, config: &Config
         head_timeout: config.head_timeout,
         idle_timeout: config.upstream.idle_timeout,
         proxy: Arc::clone(&proxy),
+        draining: draining.clone(),
     };
     let server = Arc::new(server);
     loop {
@@ -70,25 +74,21 @@ pub(super) async fn serve(listener: Listener, proxy: Arc<Proxy>, config: &Config
             () = draining.cancelled() => break,
         };
         match accepted {
-            Ok((stream, place)) => {
-                let connection = Arc::clone(&server).connection(stream, graceful.watcher());
-                tokio::spawn(async move {
-                    connection.await;
-                    drop(place);
-                });
-            }
+            Ok(accepted) => drop(open.spawn(Arc::clone(&server).connection(accepted))),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept");
                 sleep(ACCEPT_PAUSE).await;
             }
         }
     }
+    // Who has connected already is served: to a client, a connection that is closed unanswered is a failure.
+    while let Some(Ok(accepted)) = server.accept(&listener).now_or_never() {
+        drop(open.spawn(Arc::clone(&server).connection(accepted)));
+    }
     drop(listener);
+    open.close();
     proxy.tasks.close();
-    let ended = async {
-        graceful.shutdown().await;
-        proxy.tasks.wait().await;
-    };
+    let ended = async { tokio::join!(open.wait(), proxy.tasks.wait()) };
     if timeout(config.drain_timeout, ended).await.is_err() {
         tracing::warn!(pushes = proxy.tasks.len(), "requests under way are cut");
     }
@@ -114,6 +114,7 @@ struct Server {
     head_timeout: Duration,
     idle_timeout: Duration,
     proxy: Arc<Proxy>,
+    draining: CancellationToken,
 }
 
 impl Server {
@@ -123,12 +124,13 @@ impl Server {
         Ok((listener.accept().await?, place))
     }
 
-    async fn connection(self: Arc<Self>, stream: Stream, watcher: hyper_util::server::graceful::Watcher) {
+    /// Serves a connection, which keeps its place for as long.
+    async fn connection(self: Arc<Self>, (stream, _place): (Stream, OwnedSemaphorePermit)) {
         let stream = Patient::new(stream, self.idle_timeout);
         let ended = match &self.tls {
-            None => self.serve(stream, watcher).await,
+            None => self.serve(stream).await,
             Some(tls) => match timeout(self.head_timeout, acceptor(tls).accept(stream)).await {
-                Ok(Ok(stream)) => self.serve(stream, watcher).await,
+                Ok(Ok(stream)) => self.serve(stream).await,
                 Ok(Err(error)) => Err(error.into()),
                 Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
             },
@@ -141,14 +143,13 @@ impl Server {
     async fn serve(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        watcher: hyper_util::server::graceful::Watcher,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let (stream, heads) = Scanned::new(stream);
         let proxy = Arc::clone(&self.proxy);
-        let greeted = Arc::new(AtomicBool::new(false));
-        let silent = silent(Arc::clone(&greeted), self.head_timeout);
+        let greeted = CancellationToken::new();
+        let (silent, leave) = (self.silent(greeted.clone()), self.leave(greeted.clone()));
         let service = service_fn(move |request: Request<Incoming>| {
-            greeted.store(true, Ordering::Relaxed);
+            greeted.cancel();
             let (proxy, framing) = (Arc::clone(&proxy), heads.judge(&request));
             async move {
                 if hangs_on_http2(&request) {
@@ -157,26 +158,33 @@ impl Server {
                 Ok(proxy.serve(request, framing).await)
             }
         });
-        let served = watcher.watch(self.http.serve_connection(TokioIo::new(stream), service).into_owned());
+        let mut connection = pin!(self.http.serve_connection(TokioIo::new(stream), service).into_owned());
         tokio::select! {
-            served = served => served,
-            () = silent => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+            served = connection.as_mut() => return served,
+            () = silent => return Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+            () = leave => connection.as_mut().graceful_shutdown(),
         }
+        connection.await
+    }
+
+    /// Returns when a client has made no request by the head's time limit. Only HTTP/1.1 has a limit of its own, and
+    /// only once the version is known.
+    async fn silent(&self, greeted: CancellationToken) {
+        if timeout(self.head_timeout, greeted.cancelled()).await.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Returns when this process drains, and the client has made its first request or had the time to.
+    async fn leave(&self, greeted: CancellationToken) {
+        self.draining.cancelled().await;
+        drop(timeout(FIRST_REQUEST, greeted.cancelled()).await);
     }
 }
 
 /// With the certificate of now.
 fn acceptor(tls: &Reloaded<Identity>) -> TlsAcceptor {
     TlsAcceptor::from(Arc::clone(&tls.current().config))
-}
-
-/// Returns when a client has made no request by the head's time limit. Only HTTP/1.1 has a limit of its own, and only
-/// once the version is known.
-async fn silent(greeted: Arc<AtomicBool>, most: Duration) {
-    sleep(most).await;
-    if greeted.load(Ordering::Relaxed) {
-        std::future::pending::<()>().await;
-    }
 }
 
 /// Whether this is a push of stock git over HTTP/2. Where such a push fills a flow-control window, libcurl may ask git
