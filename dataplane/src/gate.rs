@@ -2,16 +2,21 @@
 //!
 //! A question has a deadline and an id that never repeats, so a late answer can reach nobody else. A session that is
 //! lost fails what waited on it at once. What is safe to ask twice is asked again of another session, within the same
-//! deadline, when its session is lost or silent; a push is put to control once. A full queue is a refusal, not a wait.
+//! deadline, when its session is lost or silent, or its control has no store; a push is put to control once. A full queue
+//! is a refusal, not a wait.
 
 mod asking;
 mod driver;
 mod keeper;
+mod outgoing;
+mod place;
 mod pool;
 mod session;
 mod streams;
+mod term;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +29,9 @@ use gitdoor_proto::v1::session_response::Answer;
 use gitdoor_proto::{Bearer, Denial, Permit, Token, v1};
 use tokio::time::Instant;
 
+pub use place::Place;
 pub use streams::{Cut, Guard, Streams, Watch};
+pub use term::Term;
 
 use crate::refusal::Refusal;
 use asking::{Answered, Asking};
@@ -71,6 +78,9 @@ pub struct Granted {
     pub permit: Permit,
     /// When control was asked: a lease and the run's time count from here.
     pub asked: Instant,
+    /// The request's place at control among those that its run has at once. To be kept as long as the request has
+    /// streams.
+    pub place: Option<Place>,
     home: Home,
 }
 
@@ -123,10 +133,10 @@ impl Gate {
             intent: Some(intent),
         });
         let wish = Wish { home: None, repeatable };
-        let Answered { answer, asked, session } = self.ask(question, wish).await?;
+        let Answered { answer, asked, session, place } = self.ask(question, wish).await?;
         let Answer::Authorize(answer) = answer else { return Err(GateError::Unreadable.into()) };
         match Permit::from_answer(answer).map_err(GateError::from)? {
-            Ok(permit) => Ok(Granted { permit, asked, home: Home::at(&session) }),
+            Ok(permit) => Ok(Granted { permit, asked, place, home: Home::at(&session) }),
             Err(denial) => Err(Refusal::Denied(denial)),
         }
     }
@@ -191,7 +201,7 @@ impl Gate {
     /// Asks what follows an authorization. Whoever answers is where the next goes.
     async fn follow(&self, granted: &Granted, question: Question) -> Result<(Answer, Instant), GateError> {
         let wish = Wish { home: Some(&granted.home), repeatable: true };
-        let Answered { answer, asked, session } = self.ask(question, wish).await?;
+        let Answered { answer, asked, session, place: _ } = self.ask(question, wish).await?;
         granted.home.move_to(&session);
         Ok((answer, asked))
     }
@@ -202,6 +212,12 @@ impl Gate {
 }
 
 impl Granted {
+    /// When the run's time is over. One that no clock reaches is over at once.
+    #[must_use]
+    pub fn expires(&self) -> Instant {
+        self.asked.checked_add(self.permit.remaining()).unwrap_or(self.asked)
+    }
+
     fn authorization(&self) -> String {
         self.permit.authorization().to_owned()
     }

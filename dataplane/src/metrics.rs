@@ -100,6 +100,8 @@ pub enum SessionState {
     Live,
     /// It has left a question unanswered for too long, and is passed over while there is another.
     Silent,
+    /// Control said last that its store does not answer; it is passed over while there is another.
+    Storeless,
     /// There is none with an address of control's.
     Lost,
 }
@@ -109,6 +111,7 @@ impl SessionState {
         match self {
             Self::Live => "live",
             Self::Silent => "silent",
+            Self::Storeless => "storeless",
             Self::Lost => "lost",
         }
     }
@@ -148,6 +151,8 @@ pub enum Again {
     Lost,
     /// The session that has it does not answer.
     Silent,
+    /// The control that had it cannot reach its store.
+    Storeless,
 }
 
 impl Again {
@@ -155,6 +160,7 @@ impl Again {
         match self {
             Self::Lost => "lost",
             Self::Silent => "silent",
+            Self::Storeless => "storeless",
         }
     }
 }

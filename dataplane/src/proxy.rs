@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gitdoor_proto::permit::Grant;
-use gitdoor_proto::{Permit, RepositoryName, Token};
+use gitdoor_proto::{Bearer, Permit, RepositoryName, Token, v1};
 use http::header::{EXPECT, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
@@ -22,7 +22,7 @@ use crate::answer::{self, Language, REQUEST_ID, Refused};
 use crate::api::links::Bases;
 use crate::body::{self, Answer, Body, Drink, Inbound, RelayLimits, pipe};
 use crate::credential;
-use crate::gate::{Gate, GateError, Granted, Guard, Watch};
+use crate::gate::{Gate, GateError, Granted, Term};
 use crate::headers::{self, BadFraming};
 use crate::host::PublicHosts;
 use crate::intent::{self, Intent};
@@ -67,8 +67,7 @@ struct Exchange {
 /// What control allowed one request, and what ends it.
 struct Allowed {
     granted: Granted,
-    /// The run's entry among the streams. It is made before control is asked, so that a revocation finds it.
-    guard: Guard,
+    term: Arc<Term>,
 }
 
 impl Proxy {
@@ -112,51 +111,54 @@ impl Proxy {
         }
         let intent = exchange.intent(route).await?;
         let began = Instant::now();
-        let verdict = self.gate.authorize(&bearer, exchange.record.id(), intent.question()).await;
+        let verdict = self.grant(exchange, &bearer, intent.question()).await;
         exchange.record.gate(began.elapsed());
         let granted = verdict?;
-        let over = guard.watch();
-        let allowed = Allowed { granted, guard };
-        let expires = allowed.expires();
+        let term = Arc::new(Term::new(&self.gate, &bearer, exchange.record.id(), guard, &granted));
+        let allowed = Allowed { granted, term: Arc::clone(&term) };
         match intent {
             Intent::Unserved(refusal) => Err(refusal),
             Intent::Discover(service, name) => {
-                until(over, expires, self.discover(exchange, &bearer, allowed, service, name)).await
+                until(&term, self.discover(exchange, &bearer, allowed, service, name)).await
             }
             Intent::Fetch(_) => self.fetch(exchange, allowed).await,
-            Intent::Probe(_, body) => until(over, expires, self.probe(exchange, allowed, body)).await,
+            Intent::Probe(_, body) => until(&term, self.probe(exchange, allowed, body)).await,
             // It ends with its run by itself, and in a report.
             Intent::Push(push) => self.push(exchange, allowed, push).await,
-            Intent::Rest(target) => until(over, expires, self.rest(exchange, allowed, target)).await,
-            Intent::Graphql => until(over, expires, self.graphql(exchange, allowed)).await,
+            Intent::Rest(target) => until(&term, self.rest(exchange, allowed, target)).await,
+            Intent::Graphql => until(&term, self.graphql(exchange, allowed)).await,
             Intent::Describe => exchange.describe(&allowed.granted.permit),
         }
+    }
+
+    /// Asks control. The place that a permit takes is the record's, which lasts as long as the request has streams; one
+    /// request has one.
+    async fn grant(
+        &self,
+        exchange: &Exchange,
+        bearer: &Bearer,
+        question: v1::authorize_request::Intent,
+    ) -> Result<Granted, Refusal> {
+        exchange.record.hold(None);
+        let mut granted = self.gate.authorize(bearer, exchange.record.id(), question).await?;
+        exchange.record.hold(granted.place.take());
+        Ok(granted)
     }
 }
 
 /// Goes on until the run ends: what has not been answered by then is refused.
-async fn until<T>(
-    over: Watch,
-    expires: Instant,
-    forward: impl Future<Output = Result<T, Refusal>>,
-) -> Result<T, Refusal> {
+async fn until<T>(term: &Term, forward: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
     tokio::select! {
         biased;
-        cut = over.ended(expires) => Err(Refusal::Cut(cut.into())),
+        why = term.ended() => Err(Refusal::Cut(why)),
         forwarded = forward => forwarded,
     }
 }
 
 impl Allowed {
-    /// When the run's time is over.
-    fn expires(&self) -> Instant {
-        self.granted.asked + self.granted.permit.remaining()
-    }
-
     /// What was granted, and what ends this request's stream.
     fn split(self, upstream: &Upstream) -> (Granted, RelayLimits) {
-        let expires = self.expires();
-        (self.granted, RelayLimits { expires, guard: self.guard, idle: upstream.config().idle_timeout })
+        (self.granted, RelayLimits { term: self.term, idle: upstream.config().idle_timeout })
     }
 }
 

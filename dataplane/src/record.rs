@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use gitdoor_proto::{RepositoryName, RunId};
 use http::StatusCode;
 
+use crate::gate::Place;
 use crate::git::receive_pack::{Capabilities, Command};
 use crate::metrics;
 use crate::route::Route;
@@ -122,6 +123,7 @@ struct Facts {
     gate: Option<Duration>,
     outcome: Option<&'static str>,
     interruption: Option<Interruption>,
+    place: Option<Place>,
 }
 
 impl Record {
@@ -179,6 +181,11 @@ impl Record {
     /// What was asked of the API. The query stays out: anything may stand there.
     pub fn path(&self, path: &str) {
         self.facts().path = Some(printable(path));
+    }
+
+    /// The request's place at control, which is given back when the record closes. The one before it is given back now.
+    pub fn hold(&self, place: Option<Place>) {
+        self.facts().place = place;
     }
 
     /// How long control took to answer.

@@ -231,6 +231,7 @@ impl Refusal {
             Self::Upstream(_) | Self::Unsettled(_) => Interruption::UpstreamCut,
             Self::Denied(denial) if denial.reason == Reason::RunRevoked => Interruption::Revoked,
             Self::Denied(denial) if denial.reason == Reason::RunExpired => Interruption::Expired,
+            Self::Denied(denial) if denial.reason == Reason::BearerWrong => Interruption::Replaced,
             Self::Denied(_) | Self::Gate(_) | Self::Draining => Interruption::Control,
             // The client broke its request off, or made it so that it is none.
             Self::ClientLeft

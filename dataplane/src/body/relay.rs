@@ -1,24 +1,23 @@
 //! The forge's answer on its way to the client, in constant memory. It ends when the run does, whether or not the
 //! client takes what comes: so it is passed on by a task, and not by the body that a client may leave unread.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::json::{JsonBody, Unreadable};
 use super::pipe::{Feed, Unwanted};
-use crate::gate::{Cut, Guard};
+use crate::gate::{Cut, Term};
 use crate::record::{Interruption, Record};
 
 /// What ends a relay before its end.
 pub struct RelayLimits {
-    /// The run's entry among the streams.
-    pub guard: Guard,
-    /// When the run's time is over.
-    pub expires: Instant,
+    /// How long the run lives.
+    pub term: Arc<Term>,
     /// Longest silence of either side.
     pub idle: Duration,
 }
@@ -41,10 +40,9 @@ impl From<Incoming> for Answer {
 
 /// Passes an answer on. False: it broke off.
 pub async fn pass(answer: Answer, feed: Feed, limits: RelayLimits, record: Record) -> bool {
-    let over = limits.guard.watch();
     let passed = tokio::select! {
         biased;
-        cut = over.ended(limits.expires) => Err(cut.into()),
+        why = limits.term.ended() => Err(why),
         // Before the next: a reader that knows the length leaves with the last byte.
         passed = flow(answer, &feed, limits.idle) => passed,
         () = feed.unwanted() => Err(Interruption::ClientLeft),

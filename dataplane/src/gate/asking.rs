@@ -11,8 +11,10 @@ use gitdoor_proto::v1::session_response::Answer;
 use tokio::time::{Instant, timeout_at};
 
 use super::GateError;
+use super::place::Place;
 use super::pool::{Choice, Pool, Wish};
 use super::session::{Reply, Session, Waiting};
+use super::verdict;
 use crate::metrics::{self, Again};
 
 /// Sessions that a question may be put to.
@@ -28,6 +30,8 @@ pub(super) struct Answered {
     pub(super) asked: Instant,
     /// That session.
     pub(super) session: Arc<Session>,
+    /// The place that the permit took.
+    pub(super) place: Option<Place>,
 }
 
 /// A question under way. Dropped, it is nobody's: late answers fall to the floor.
@@ -40,6 +44,8 @@ pub(super) struct Asking<'a> {
     by: Instant,
     /// Where it was put and may still be answered.
     under_way: Vec<Waiting>,
+    /// Whose control has answered that its store does not.
+    storeless: Vec<Arc<Session>>,
     attempts: usize,
 }
 
@@ -47,18 +53,36 @@ impl<'a> Asking<'a> {
     /// A question that has so much time.
     pub(super) fn new(pool: &'a Pool, question: Question, wish: Wish<'a>, time: Duration) -> Self {
         let by = Instant::now() + time;
-        Self { pool, question, wish, time, by, under_way: Vec::new(), attempts: 0 }
+        Self { pool, question, wish, time, by, under_way: Vec::new(), storeless: Vec::new(), attempts: 0 }
     }
 
-    /// Asks until there is an answer, or none can be had in time.
+    /// Asks until there is an answer, or none can be had in time. That a store does not answer is one if nobody has
+    /// another.
     pub(super) async fn answer(mut self) -> Result<Answered, GateError> {
+        let mut outage = None;
+        let answered = self.ask(&mut outage).await;
+        answered.or_else(|error| outage.ok_or(error))
+    }
+
+    async fn ask(&mut self, outage: &mut Option<Answered>) -> Result<Answered, GateError> {
         let mut again = None;
         loop {
             self.put(again).await?;
             again = match self.next().await {
                 None if Instant::now() >= self.by => return Err(GateError::Timeout),
                 None => Some(Again::Silent),
-                Some((session, asked, Reply::Answer(answer))) => return Ok(Answered { answer, asked, session }),
+                Some((session, asked, Reply::Answer { answer, place })) => {
+                    // Whether a push was opened all the same, that answer does not say.
+                    let elsewhere = self.wish.repeatable && verdict::is_outage(&answer);
+                    let answered = Answered { answer, asked, session, place };
+                    if !elsewhere {
+                        return Ok(answered);
+                    }
+                    self.storeless.push(Arc::clone(&answered.session));
+                    self.attempts -= 1;
+                    outage.get_or_insert(answered);
+                    Some(Again::Storeless)
+                }
                 Some((_, _, Reply::Unreadable)) => return Err(GateError::Unreadable),
                 Some((_, _, Reply::Lost { sent: true })) if !self.wish.repeatable => return Err(GateError::Lost),
                 Some((_, _, Reply::Lost { .. })) => Some(Again::Lost),
@@ -72,7 +96,8 @@ impl<'a> Asking<'a> {
             if self.attempts == ATTEMPTS {
                 return Err(GateError::Unreachable);
             }
-            let has_it = |session: &Arc<Session>| self.under_way.iter().any(|it| Arc::ptr_eq(&it.session, session));
+            let asked = self.under_way.iter().map(|waiting| &waiting.session).chain(&self.storeless);
+            let has_it = |session: &Arc<Session>| asked.clone().any(|other| Arc::ptr_eq(other, session));
             match self.pool.choose(self.wish, has_it) {
                 Choice::Session(session) => {
                     if let Some(waiting) = session.put(self.question.clone()) {
@@ -84,6 +109,7 @@ impl<'a> Asking<'a> {
                 }
                 Choice::Full | Choice::Dead if !self.under_way.is_empty() => return Ok(()),
                 Choice::Full => return Err(GateError::Busy),
+                Choice::Dead if !self.storeless.is_empty() => return Err(GateError::Unreachable),
                 Choice::Dead => {
                     let lives = timeout_at(self.by, self.pool.connected()).await;
                     lives.map_err(|_elapsed| GateError::Unreachable)?;

@@ -125,7 +125,7 @@ impl Pool {
         self.live.until(|sessions| sessions > 0).await;
     }
 
-    /// The home, or else the less busy of two. A silent session is the last resort.
+    /// The home, or else the less busy of two. A session that is passed over is the last resort.
     pub(super) fn choose(&self, wish: Wish<'_>, not: impl Fn(&Arc<Session>) -> bool) -> Choice {
         let live = self.live.0.borrow();
         if live.is_empty() {
@@ -134,7 +134,7 @@ impl Pool {
         let trial = wish.repeatable.then(Instant::now);
         let load = |session: &Arc<Session>| if not(session) { None } else { session.load(trial) };
         let ready = live.iter().filter_map(|session| load(session).map(|load| (session, load)));
-        let good = ready.clone().filter(|(_, load)| !load.silent);
+        let good = ready.clone().filter(|(_, load)| !load.passed_over);
         if let Some(home) = wish.home
             && let Some((session, _)) = good.clone().find(|(session, _)| home.is(session))
         {

@@ -12,21 +12,28 @@ use gitdoor_proto::v1::session_request::Question;
 use gitdoor_proto::v1::session_response::Answer;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-use tokio_stream::wrappers::ReceiverStream;
-use tokio_stream::{Stream, StreamExt as _};
+use tokio_stream::Stream;
 
+use super::outgoing::{Outgoing, Sent};
+use super::place::{GivenBack, Place};
+use super::verdict;
 use crate::metrics::{Counted, SessionState};
 
 /// Questions that may wait to be sent on one session; more are refused.
 const QUEUE: usize = 1024;
-/// A silent session is tried again with a single question after this.
+/// A session that is passed over is tried again with a single question after this.
 const TRIAL: Duration = Duration::from_secs(10);
 
 /// What becomes of a question.
 #[derive(Debug)]
 pub(super) enum Reply {
     /// It was answered.
-    Answer(Answer),
+    Answer {
+        /// With this.
+        answer: Answer,
+        /// The place that its permit took.
+        place: Option<Place>,
+    },
     /// Control could not read it.
     Unreadable,
     /// The session ended before an answer came.
@@ -41,13 +48,15 @@ pub(super) struct Session {
     questions: mpsc::Sender<v1::SessionRequest>,
     next: AtomicU64,
     sent: Arc<Sent>,
+    given_back: Arc<GivenBack>,
     inner: Mutex<Inner>,
 }
 
 struct Inner {
     waiting: HashMap<u64, oneshot::Sender<Reply>>,
-    /// Since when a question has gone unanswered for too long, and nothing was answered.
-    silent: Option<Instant>,
+    /// Since when new questions go elsewhere: one has gone unanswered for too long, and nothing was answered, or the last
+    /// answer was that control's store does not answer.
+    passed_over: Option<Instant>,
     /// Whether new questions are taken; none: the session is over.
     open: bool,
     counted: Option<Counted>,
@@ -59,19 +68,18 @@ pub(super) struct Load {
     /// Questions that have no answer yet.
     pub(super) pending: usize,
     /// Whether it is passed over while there is another.
-    pub(super) silent: bool,
+    pub(super) passed_over: bool,
 }
 
 impl Session {
     /// A session, and the questions that it is to send.
     pub(super) fn new() -> (Arc<Self>, impl Stream<Item = v1::SessionRequest> + Send + 'static) {
         let (questions, queue) = mpsc::channel(QUEUE);
-        let sent = Arc::new(Sent(AtomicU64::new(0)));
-        let inner = Inner { waiting: HashMap::new(), silent: None, open: true, counted: None };
-        let session =
-            Arc::new(Self { questions, next: AtomicU64::new(1), sent: Arc::clone(&sent), inner: inner.into() });
-        let taken = move |request: v1::SessionRequest| sent.take(request.id).then_some(request);
-        (session, ReceiverStream::new(queue).map_while(taken))
+        let (sent, given_back) = (Arc::new(Sent::new()), Arc::new(GivenBack::default()));
+        let outgoing = Outgoing::new(queue, Arc::clone(&sent), Arc::clone(&given_back));
+        let inner = Inner { waiting: HashMap::new(), passed_over: None, open: true, counted: None };
+        let session = Self { questions, next: AtomicU64::new(1), sent, given_back, inner: inner.into() };
+        (Arc::new(session), outgoing)
     }
 
     /// Control has opened it.
@@ -79,8 +87,8 @@ impl Session {
         self.inner().counted = Some(Counted::new(SessionState::Live));
     }
 
-    /// How busy it is; none: it takes no question now. A silent one that has long been asked nothing is not called so
-    /// at a trial, which has the time: a single question shows whether it answers again.
+    /// How busy it is; none: it takes no question now. One that is passed over and has long been asked nothing is not
+    /// called so at a trial, which has the time: a single question shows whether it answers again.
     pub(super) fn load(&self, trial: Option<Instant>) -> Option<Load> {
         let inner = self.inner();
         if !inner.open || self.questions.capacity() == 0 {
@@ -88,7 +96,7 @@ impl Session {
         }
         let pending = inner.waiting.len();
         let due = |since| pending == 0 && trial.is_some_and(|now| now >= since + TRIAL);
-        Some(Load { pending, silent: inner.silent.is_some_and(|since| !due(since)) })
+        Some(Load { pending, passed_over: inner.passed_over.is_some_and(|since| !due(since)) })
     }
 
     /// Puts a question. None: it was not taken, and control does not see it.
@@ -103,33 +111,34 @@ impl Session {
         self.questions.try_send(v1::SessionRequest { id, question: Some(question), ended: Vec::new() }).ok()?;
         let now = Instant::now();
         inner.waiting.insert(id, reply);
-        if let Some(since) = &mut inner.silent {
+        if let Some(since) = &mut inner.passed_over {
             *since = now;
         }
         drop(inner);
         Some(Waiting { session: Arc::clone(self), id, asked: now, reply: receiver })
     }
 
-    /// Takes an answer in. Whatever it is, control is heard.
+    /// Takes an answer in. Whatever it is, control is heard; and the place of a permit that nobody waits for any more is
+    /// given back.
     pub(super) fn answer(&self, id: u64, answer: Option<Answer>) {
+        let permits = answer.as_ref().is_some_and(verdict::permits);
+        let place = permits.then(|| Place::of(id, &self.given_back));
         let waiting = {
             let mut inner = self.inner();
-            if inner.silent.take().is_some() {
-                inner.count(SessionState::Live);
-            }
+            inner.heard(answer.as_ref().is_some_and(verdict::is_outage));
             inner.waiting.remove(&id)
         };
         if let Some(waiting) = waiting {
-            let _ = waiting.send(answer.map_or(Reply::Unreadable, Reply::Answer));
+            let reply = answer.map_or(Reply::Unreadable, |answer| Reply::Answer { answer, place });
+            let _ = waiting.send(reply);
         }
     }
 
     /// Marks it: a question has waited for too long.
     pub(super) fn suspect(&self) {
         let mut inner = self.inner();
-        if inner.silent.is_none() {
-            inner.silent = Some(Instant::now());
-            inner.count(SessionState::Silent);
+        if inner.passed_over.is_none() {
+            inner.pass_over(SessionState::Silent);
         }
     }
 
@@ -160,7 +169,7 @@ impl Session {
     /// The last question that the connection has taken.
     #[cfg(test)]
     pub(super) fn taken(&self) -> u64 {
-        self.sent.0.load(Ordering::Acquire)
+        self.sent.last()
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -169,28 +178,24 @@ impl Session {
 }
 
 impl Inner {
+    /// Control has answered; in an outage, that its store does not.
+    fn heard(&mut self, outage: bool) {
+        if outage {
+            self.pass_over(SessionState::Storeless);
+        } else if self.passed_over.take().is_some() {
+            self.count(SessionState::Live);
+        }
+    }
+
+    fn pass_over(&mut self, why: SessionState) {
+        self.passed_over = Some(Instant::now());
+        self.count(why);
+    }
+
     fn count(&mut self, state: SessionState) {
         if let Some(counted) = &mut self.counted {
             counted.turn_to(state);
         }
-    }
-}
-
-/// The last question that the connection has taken from the queue: a later one was not sent.
-struct Sent(AtomicU64);
-
-impl Sent {
-    const ENDED: u64 = u64::MAX;
-
-    /// False once the session is over: what is still in the queue then stays there.
-    fn take(&self, id: u64) -> bool {
-        let advance = |last| (last != Self::ENDED).then_some(id);
-        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, advance).is_ok()
-    }
-
-    /// Lets nothing more be taken; the last that was.
-    fn end(&self) -> u64 {
-        self.0.swap(Self::ENDED, Ordering::AcqRel)
     }
 }
 
@@ -224,6 +229,7 @@ impl Drop for Waiting {
 #[cfg(test)]
 mod tests {
     use gitdoor_proto::v1::session_request::Question;
+    use tokio_stream::StreamExt as _;
 
     use super::*;
 
@@ -257,7 +263,7 @@ mod tests {
         let (session, _queue) = Session::new();
         let waiting = put(&session);
         let (now, later) = (Instant::now(), Instant::now() + TRIAL);
-        let silent = |trial| session.load(trial).unwrap().silent;
+        let silent = |trial| session.load(trial).unwrap().passed_over;
         assert!(!silent(None));
         session.suspect();
         assert!(silent(Some(now)) && silent(Some(later)), "a question waits for it");
@@ -268,6 +274,29 @@ mod tests {
         assert!(silent(Some(later)), "it was tried twice");
         session.answer(trial.id, None);
         assert!(!silent(None));
+    }
+
+    #[tokio::test]
+    async fn what_is_permitted_after_its_asker_has_left_is_given_back_even_by_a_full_session() {
+        let (session, mut queue) = Session::new();
+        let permit = || {
+            use v1::authorize_response::Verdict;
+            let verdict = Some(Verdict::Permit(v1::Permit::default()));
+            Some(Answer::Authorize(v1::AuthorizeResponse { verdict }))
+        };
+        let (left, answered, waits) = (put(&session), put(&session), put(&session));
+        while let Some(filler) = session.put(Question::Report(v1::ReportPushRequest::default())) {
+            drop(filler);
+        }
+        drop(left);
+        session.answer(1, permit());
+        session.answer(2, permit());
+        session.answer(3, permit());
+        // The answer has come, and is not looked at.
+        drop(answered);
+        assert_eq!(queue.next().await.map(|request| (request.id, request.ended)), Some((1, vec![1, 2])));
+        drop(waits.await);
+        assert_eq!(queue.next().await.map(|request| (request.id, request.ended)), Some((2, vec![3])));
     }
 
     #[tokio::test]

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gitdoor_proto::RunId;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
 
 /// Why a stream was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,14 +69,6 @@ impl Guard {
 }
 
 impl Watch {
-    /// Waits until the run is ended, or its time is over.
-    pub async fn ended(&self, expires: Instant) -> Cut {
-        tokio::select! {
-            cut = self.cut() => cut,
-            () = sleep_until(expires) => Cut::Expired,
-        }
-    }
-
     /// Waits until the run is ended.
     pub async fn cut(&self) -> Cut {
         let mut cut = self.0.clone();

@@ -4,8 +4,11 @@ mod control;
 mod follow;
 mod loss;
 mod names;
+mod places;
 mod silence;
 mod state;
+mod stores;
+mod terms;
 
 use std::fmt;
 use std::io;

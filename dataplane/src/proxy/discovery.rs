@@ -65,7 +65,7 @@ impl Proxy {
             Service::UploadPack => {}
             Service::ReceivePack => {
                 let question = intent::discovery(name, true);
-                allowed.granted = self.gate.authorize(bearer, exchange.record.id(), question).await?;
+                allowed.granted = self.grant(exchange, bearer, question).await?;
             }
         }
         match self.ask(exchange, &allowed.granted, service, name, None).await? {

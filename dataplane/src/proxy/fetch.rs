@@ -2,6 +2,7 @@
 
 mod long;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -24,9 +25,9 @@ impl Proxy {
     /// Forwards a fetch.
     pub(super) async fn fetch(&self, exchange: &mut Exchange, allowed: Allowed) -> Result<Response<Body>, Refusal> {
         Coding::of(&exchange.head.headers)?;
-        let (over, expires) = (allowed.guard.watch(), allowed.expires());
-        match until(over.clone(), expires, exchange.hold()).await? {
-            Held::Whole(body) => until(over, expires, self.fetch_held(exchange, allowed, body)).await,
+        let term = Arc::clone(&allowed.term);
+        match until(&term, exchange.hold()).await? {
+            Held::Whole(body) => until(&term, self.fetch_held(exchange, allowed, body)).await,
             // It ends with its run by itself.
             Held::Part(first) => self.fetch_long(exchange, allowed, first).await,
         }

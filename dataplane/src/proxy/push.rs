@@ -20,7 +20,7 @@ use super::carry::{Begun, HeldBack, Most, give_back_refused, late, length, pump}
 use super::discovery::{expect, is_coded};
 use super::{Allowed, Exchange, Limits, Proxy, forwardable};
 use crate::body::{Body, Inbound, Outbound, pipe};
-use crate::gate::{Gate, GateError, Granted, Guard};
+use crate::gate::{Gate, GateError, Granted, Term};
 use crate::git::report_status::{Outcome, Reader};
 use crate::intent::Push;
 use crate::record::{Interruption, Record};
@@ -50,7 +50,7 @@ impl Proxy {
         allowed: Allowed,
         push: Push,
     ) -> Result<Response<Body>, Refusal> {
-        let Allowed { granted, guard } = allowed;
+        let Allowed { granted, term } = allowed;
         let Grant::Forward { lease: Some(duration), .. } = granted.permit.grant() else {
             return Err(GateError::Unreadable.into());
         };
@@ -61,7 +61,7 @@ impl Proxy {
             upstream: Arc::clone(&self.upstream),
             limits: self.limits,
             headers: exchange.head.headers.clone(),
-            guard,
+            term,
             record: exchange.record.clone(),
             granted,
             lease,
@@ -78,7 +78,7 @@ struct Carrier {
     upstream: Arc<Upstream>,
     limits: Limits,
     headers: HeaderMap,
-    guard: Guard,
+    term: Arc<Term>,
     record: Record,
     granted: Granted,
     lease: Arc<Lease>,
@@ -153,10 +153,9 @@ impl Carrier {
 
     /// Keeps the lease, until the push may not go on. A push that has gone up whole cannot be stopped any more.
     async fn keep(&self) -> Interruption {
-        let over = self.guard.watch();
         let cut = async {
-            let cut = over.cut().await;
-            if self.lease.is_sent() { std::future::pending().await } else { cut.into() }
+            let why = self.term.cut().await;
+            if self.lease.is_sent() { std::future::pending().await } else { why }
         };
         tokio::select! { why = self.renew() => why, why = cut => why }
     }

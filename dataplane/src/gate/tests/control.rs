@@ -1,11 +1,11 @@
-//! A control for tests: a real server of the Gate in a runtime of its own, which answers, is silent, drains or dies as
-//! it is told.
+//! A control for tests: a real server of the Gate in a runtime of its own, which answers, is silent, has no store, drains
+//! or dies as it is told.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -52,13 +52,24 @@ pub(super) struct Scripted {
     deaf: bool,
 }
 
+/// What is answered.
+#[derive(Clone, Copy)]
+struct Says {
+    /// No, for this reason.
+    refuses: Option<v1::Reason>,
+    /// How long the run still lives.
+    remaining: Duration,
+}
+
 struct Script {
     name: &'static str,
     silent: watch::Sender<bool>,
+    says: Arc<Mutex<Says>>,
     draining: AtomicBool,
     drain: broadcast::Sender<()>,
     news: broadcast::Sender<v1::Revocation>,
     seen: watch::Sender<Vec<Question>>,
+    ended: watch::Sender<Vec<u64>>,
 }
 
 impl Scripted {
@@ -81,10 +92,12 @@ impl Scripted {
         let script = Script {
             name,
             silent: watch::channel(false).0,
+            says: Arc::new(Mutex::new(Says { refuses: None, remaining: Duration::from_mins(1) })),
             draining: AtomicBool::new(false),
             drain: broadcast::channel(1).0,
             news: broadcast::channel(8).0,
             seen: watch::channel(Vec::new()).0,
+            ended: watch::channel(Vec::new()).0,
         };
         let mut control = Self { place, script: Arc::new(script), runtime: None, deaf };
         control.start_again().await;
@@ -121,6 +134,21 @@ impl Scripted {
         self.script.silent.send_replace(false);
     }
 
+    /// Answers that its store does not, or whatever it has to.
+    pub(super) fn lose_store(&self, lost: bool) {
+        self.refuse(lost.then_some(v1::Reason::StoreUnavailable));
+    }
+
+    /// Refuses whatever is asked for this reason, or permits it.
+    pub(super) fn refuse(&self, reason: Option<v1::Reason>) {
+        self.script.says.lock().unwrap().refuses = reason;
+    }
+
+    /// Lets the run live for as long from each question on.
+    pub(super) fn leave(&self, remaining: Duration) {
+        self.script.says.lock().unwrap().remaining = remaining;
+    }
+
     /// Ends its sessions and opens none.
     pub(super) fn drain(&self) {
         self.script.draining.store(true, Ordering::SeqCst);
@@ -141,6 +169,19 @@ impl Scripted {
     /// The questions that it has seen.
     pub(super) fn seen(&self) -> Vec<Question> {
         self.script.seen.borrow().clone()
+    }
+
+    /// The requests that are said to have ended, in the order in which that was said.
+    pub(super) fn ended(&self) -> Vec<u64> {
+        self.script.ended.borrow().clone()
+    }
+
+    /// Waits until so many requests are said to have ended.
+    pub(super) async fn until_ended(&self, count: usize) {
+        let ended = tokio::time::timeout(super::LONG, async {
+            self.script.ended.subscribe().wait_for(|ended| ended.len() >= count).await.map(drop).unwrap();
+        });
+        ended.await.unwrap_or_else(|_| panic!("not {count} have ended: {:?}", self.ended()));
     }
 
     /// Waits until it has seen so many questions.
@@ -189,6 +230,8 @@ impl GateRpc for Script {
         let session = Session {
             name: self.name,
             seen: self.seen.clone(),
+            ended: self.ended.clone(),
+            says: Arc::clone(&self.says),
             silent: self.silent.subscribe(),
             drain: self.drain.subscribe(),
             news: self.news.subscribe(),
@@ -209,6 +252,8 @@ impl GateRpc for Script {
 struct Session {
     name: &'static str,
     seen: watch::Sender<Vec<Question>>,
+    ended: watch::Sender<Vec<u64>>,
+    says: Arc<Mutex<Says>>,
     silent: watch::Receiver<bool>,
     drain: broadcast::Receiver<()>,
     news: broadcast::Receiver<v1::Revocation>,
@@ -221,9 +266,10 @@ impl Session {
         loop {
             let message = tokio::select! {
                 question = questions.message() => match question {
-                    Ok(Some(question)) => {
-                        self.seen.send_modify(|seen| seen.extend(question.question.clone()));
-                        held.push(question);
+                    Ok(Some(message)) => {
+                        self.ended.send_modify(|ended| ended.extend(&message.ended));
+                        self.seen.send_modify(|seen| seen.extend(message.question.clone()));
+                        held.extend(message.question.map(|question| (message.id, question)));
                         None
                     }
                     Ok(None) | Err(_) => return,
@@ -236,9 +282,11 @@ impl Session {
                 }
             };
             let spoken = if *self.silent.borrow() { Vec::new() } else { std::mem::take(&mut held) };
-            let spoken = spoken.into_iter().map(|it| v1::SessionResponse {
-                id: it.id,
-                answer: it.question.map(|question| answer(self.name, &question)),
+            let Says { refuses, remaining } = *self.says.lock().unwrap();
+            let spoken = spoken.into_iter().map(|(id, question)| {
+                let no = refuses.map(|reason| refusal(reason, &question));
+                let answer = no.unwrap_or_else(|| answer(self.name, remaining, &question));
+                v1::SessionResponse { id, answer: Some(answer) }
             });
             for message in message.into_iter().chain(spoken) {
                 if self.answers.send(Ok(message)).await.is_err() {
@@ -249,12 +297,36 @@ impl Session {
     }
 }
 
+/// No, to whatever is asked.
+fn refusal(reason: v1::Reason, question: &Question) -> Answer {
+    let refusal = v1::Refusal { reason: reason.into(), message: "no".into(), ..Default::default() };
+    match question {
+        Question::Authorize(_) => {
+            let verdict = Some(v1::authorize_response::Verdict::Refusal(refusal));
+            Answer::Authorize(v1::AuthorizeResponse { verdict })
+        }
+        Question::Bind(_) => {
+            Answer::Bind(v1::BindRunResponse { verdict: Some(v1::bind_run_response::Verdict::Refusal(refusal)) })
+        }
+        Question::Renew(_) => {
+            let verdict = Some(v1::renew_lease_response::Verdict::Refusal(refusal));
+            Answer::Renew(v1::RenewLeaseResponse { verdict })
+        }
+        Question::Report(_) => Answer::Report(v1::ReportPushResponse { refusal: Some(refusal) }),
+        Question::ReplaceToken(_) => {
+            let verdict = Some(v1::replace_token_response::Verdict::Refusal(refusal));
+            Answer::ReplaceToken(v1::ReplaceTokenResponse { verdict })
+        }
+    }
+}
+
 /// Yes, to whatever is asked. An authorization begins with the name of the control that gave it.
-fn answer(name: &str, question: &Question) -> Answer {
+fn answer(name: &str, remaining: Duration, question: &Question) -> Answer {
     let second = |seconds| Some(prost_types::Duration { seconds, nanos: 0 });
     match question {
         Question::Authorize(_) => {
-            let permit = v1::Permit { authorization: name.into(), remaining: second(60), ..Default::default() };
+            let remaining = remaining.try_into().ok();
+            let permit = v1::Permit { authorization: name.into(), remaining, ..Default::default() };
             let verdict = v1::authorize_response::Verdict::Permit(permit);
             Answer::Authorize(v1::AuthorizeResponse { verdict: Some(verdict) })
         }

@@ -66,18 +66,18 @@ impl Carrier {
         let (up, drink) = pipe();
         let lease = Lease::unlimited();
         let body = Outbound::Fed { drink, left: length(&self.headers), lease: Arc::clone(&lease) };
-        let over = limits.guard.watch();
+        let term = Arc::clone(&limits.term);
         let idle = limits.idle;
         let mut connection = None;
         let mut pump = Box::pin(pump(first, &mut inbound, up, NEGOTIATION, HeldBack::of(0), idle));
         let mut pumping = true;
         let answered = {
             let mut answer = std::pin::pin!(self.answer(&mut connection, body, &lease));
-            let mut cut = std::pin::pin!(over.ended(limits.expires));
+            let mut ended = std::pin::pin!(term.ended());
             loop {
                 tokio::select! {
                     biased;
-                    cut = &mut cut => break Err(Refusal::Cut(cut.into())),
+                    why = &mut ended => break Err(Refusal::Cut(why)),
                     // The client has left, and nothing of a fetch is worth knowing without it.
                     () = begin.closed() => return,
                     pumped = &mut pump, if pumping => match pumped {
