@@ -124,8 +124,8 @@ impl Gate {
         request_id: &str,
         intent: v1::authorize_request::Intent,
     ) -> Result<Granted, Refusal> {
-        // A push opens a row in the ledger: asking twice would open two.
-        let repeatable = !matches!(intent, v1::authorize_request::Intent::Push(_));
+        // A push opens a row in the ledger: asking twice opens two, unless it has a name.
+        let repeatable = !matches!(&intent, v1::authorize_request::Intent::Push(push) if push.key.is_empty());
         let question = Question::Authorize(v1::AuthorizeRequest {
             run_id: bearer.run_id().as_str().to_owned(),
             secret: bearer.expose_secret().to_owned(),

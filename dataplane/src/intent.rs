@@ -110,8 +110,15 @@ impl Push {
         Question::Push(v1::PushIntent {
             repository: self.repository.to_string(),
             commands: self.section.commands.iter().map(command).collect(),
+            key: key(),
         })
     }
+}
+
+/// Names a push, so that it may be asked about twice. Without randomness it has no name, and is asked about once.
+fn key() -> Vec<u8> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_or_else(|_no_randomness| Vec::new(), |()| bytes.to_vec())
 }
 
 /// Reads the command section, and on until it is clear that what follows may follow.

@@ -95,7 +95,7 @@ fn push() -> Intent {
         new_oid: "a".repeat(40),
         ref_name: b"refs/heads/agent/fix-x".to_vec(),
     };
-    Intent::Push(v1::PushIntent { repository: "acme/api".into(), commands: vec![command] })
+    Intent::Push(v1::PushIntent { repository: "acme/api".into(), commands: vec![command], key: Vec::new() })
 }
 
 /// A control with so many runs in its store, all of which have one secret.

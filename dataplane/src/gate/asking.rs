@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use gitdoor_proto::v1::session_request::Question;
 use gitdoor_proto::v1::session_response::Answer;
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
 
 use super::GateError;
@@ -106,6 +107,8 @@ impl<'a> Asking<'a> {
                         again.into_iter().for_each(metrics::asked_again);
                         return Ok(());
                     }
+                    // The driver of a session that ends is on this thread: it must have its turn.
+                    yield_now().await;
                 }
                 Choice::Full | Choice::Dead if !self.under_way.is_empty() => return Ok(()),
                 Choice::Full => return Err(GateError::Busy),

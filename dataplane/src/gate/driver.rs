@@ -53,6 +53,17 @@ enum OpenError {
     Silent,
 }
 
+/// What a session says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    /// It goes on.
+    More,
+    /// Control drains: what was asked is answered, and the rest is to go elsewhere.
+    Draining,
+    /// There is no more.
+    End,
+}
+
 impl Driver {
     /// Keeps a session published until told to leave.
     pub(super) async fn drive(self) {
@@ -110,32 +121,43 @@ impl Driver {
         session.close();
         self.live.withdraw(session);
         match ended {
-            Some(Ok(())) => tracing::warn!(control = %self.address, "control ended the session"),
+            Some(Ok(Heard::Draining)) | None => {
+                tracing::info!(control = %self.address, "the session with control is let go");
+                let more = |heard| matches!(heard, Ok(Heard::More | Heard::Draining));
+                let rest = async { while !session.is_idle() && more(self.next(session, &mut answers).await) {} };
+                drop(timeout(self.grace, rest).await);
+            }
+            Some(Ok(Heard::More | Heard::End)) => {
+                tracing::warn!(control = %self.address, "control ended the session");
+            }
             Some(Err(status)) => {
                 tracing::warn!(control = %self.address, code = %status.code(), "the session with control was lost");
-            }
-            None => {
-                tracing::info!(control = %self.address, "the session with control is let go");
-                let rest = async { while !session.is_idle() && self.next(session, &mut answers).await.is_ok() {} };
-                drop(timeout(self.grace, rest).await);
             }
         }
         session.lose();
     }
 
-    async fn hear(&self, session: &Session, answers: &mut Streaming<v1::SessionResponse>) -> Result<(), Status> {
-        while self.next(session, answers).await? {}
-        Ok(())
+    /// Hears until it is to go elsewhere.
+    async fn hear(&self, session: &Session, answers: &mut Streaming<v1::SessionResponse>) -> Result<Heard, Status> {
+        loop {
+            match self.next(session, answers).await? {
+                Heard::More => {}
+                last => return Ok(last),
+            }
+        }
     }
 
-    /// Takes one message in. False: there will be no more.
-    async fn next(&self, session: &Session, answers: &mut Streaming<v1::SessionResponse>) -> Result<bool, Status> {
+    /// Takes one message in.
+    async fn next(&self, session: &Session, answers: &mut Streaming<v1::SessionResponse>) -> Result<Heard, Status> {
         match answers.message().await? {
-            None => return Ok(false),
+            None => return Ok(Heard::End),
+            Some(v1::SessionResponse { answer: Some(Answer::Draining(v1::Draining {})), .. }) => {
+                return Ok(Heard::Draining);
+            }
             Some(v1::SessionResponse { answer: Some(Answer::Revocation(news)), .. }) => self.cut(&news),
             Some(v1::SessionResponse { id, answer }) => session.answer(id, answer),
         }
-        Ok(true)
+        Ok(Heard::More)
     }
 
     fn cut(&self, news: &v1::Revocation) {

@@ -108,8 +108,14 @@ impl Session {
         }
         // Under the lock, so that ids go out in their order.
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        self.questions.try_send(v1::SessionRequest { id, question: Some(question), ended: Vec::new() }).ok()?;
+        // Before it is sent: a lease counts from here.
         let now = Instant::now();
+        let request = v1::SessionRequest { id, question: Some(question), ended: Vec::new() };
+        if let Err(refused) = self.questions.try_send(request) {
+            // Its connection is gone, and its driver has not seen that yet.
+            inner.open &= !matches!(refused, mpsc::error::TrySendError::Closed(_));
+            return None;
+        }
         inner.waiting.insert(id, reply);
         if let Some(since) = &mut inner.passed_over {
             *since = now;

@@ -44,6 +44,10 @@ impl Streams {
         let mut runs = self.runs();
         let entry = runs.entry(run.clone()).or_insert_with(|| Entry { cut: watch::channel(None).0, streams: 0 });
         entry.streams += 1;
+        // Control has just called the run live: what was cut before is no end of this stream.
+        if entry.cut.borrow().is_some() {
+            entry.cut = watch::channel(None).0;
+        }
         Guard { streams: Arc::clone(self), run: run.clone(), watch: Watch(entry.cut.subscribe()) }
     }
 
@@ -103,7 +107,11 @@ mod tests {
         streams.cut("a", Cut::Revoked);
         assert_eq!((first.watch().cut().await, second.watch().cut().await), (Cut::Revoked, Cut::Revoked));
         assert!(other.watch.0.borrow().is_none());
-        drop((first, second, other));
+        let later = streams.enter(&a);
+        assert!(later.watch.0.borrow().is_none());
+        streams.cut("a", Cut::Expired);
+        assert_eq!((first.watch().cut().await, later.watch().cut().await), (Cut::Revoked, Cut::Expired));
+        drop((first, second, other, later));
         assert!(streams.runs().is_empty());
     }
 }

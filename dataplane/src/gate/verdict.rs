@@ -37,6 +37,6 @@ fn refusal(answer: &Answer) -> Option<&v1::Refusal> {
             Replace::Token(_) => None,
         },
         Answer::Report(answer) => answer.refusal.as_ref(),
-        Answer::Revocation(_) => None,
+        Answer::Revocation(_) | Answer::Draining(_) => None,
     }
 }

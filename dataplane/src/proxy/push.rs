@@ -39,8 +39,9 @@ const RENEWAL: Duration = Duration::from_secs(1);
 const HELD_BACK: usize = 64 * 1024;
 /// A push whose lease has been over for this long is given up: control closes its row about now.
 const LAPSED: Duration = Duration::from_secs(10);
-/// How often an outcome is told to a control that does not answer.
-const REPORTS: usize = 3;
+/// How often an outcome is told to a control that does not answer: for at least so many seconds, in which a store fails
+/// over or a control is started again.
+const REPORTS: usize = 15;
 
 impl Proxy {
     /// Forwards a push that control let through.
@@ -263,7 +264,7 @@ impl Carrier {
         for _ in 0..REPORTS {
             match self.gate.report(&self.granted, report.clone()).await {
                 Ok(()) => return,
-                Err(Refusal::Gate(_)) => {}
+                Err(Refusal::Gate(_)) => sleep(RENEWAL).await,
                 Err(Refusal::Denied(denial)) if is_outage(denial.reason) => sleep(RENEWAL).await,
                 Err(refusal) => {
                     tracing::warn!(request_id = self.record.id(), %refusal, "the outcome was not recorded");
