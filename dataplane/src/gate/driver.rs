@@ -142,7 +142,7 @@ impl Driver {
         loop {
             match self.next(session, answers).await? {
                 Heard::More => {}
-                last => return Ok(last),
+                last @ (Heard::Draining | Heard::End) => return Ok(last),
             }
         }
     }

@@ -175,7 +175,7 @@ mod tests {
     async fn an_idle_session_is_woken_by_the_first_place() {
         let mut session = Session::new();
         let given_back = Arc::clone(&session.given_back);
-        let (_, (id, ended, waited)) = tokio::join!(
+        let ((), (id, ended, waited)) = tokio::join!(
             async {
                 tokio::time::sleep(WAIT * 100).await;
                 drop(Place::of(3, &given_back));

@@ -51,7 +51,9 @@ async fn that_no_store_answers_is_said_when_every_control_has_said_so() {
         controls.push(Scripted::tcp(name).await);
     }
     let gate = gate(&controls.iter().collect::<Vec<_>>(), LONG).await;
-    controls.iter().for_each(|control| control.lose_store(true));
+    for control in &controls {
+        control.lose_store(true);
+    }
     let refusal = verify(&gate).await.err();
     assert!(is_outage(refusal.as_ref()), "{refusal:?}");
     assert!(controls.iter().all(|control| control.seen().len() == 1), "one was not asked, or twice");
