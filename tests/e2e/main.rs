@@ -2,6 +2,7 @@
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's own steps fail by a panic")]
 
 mod api;
+mod atonce;
 mod bearers;
 mod binding;
 mod config;
