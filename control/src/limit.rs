@@ -3,6 +3,14 @@
 
 use std::time::Duration;
 
+/// Handshakes of one listener at once. One more ends the oldest: to crowd out a client, which needs some milliseconds,
+/// a stranger would have to open tens of thousands of connections a second.
+pub const HANDSHAKES: usize = 256;
+/// Connections of one listener at once that are past their handshake: four times the sessions there may be, and far
+/// below the descriptors that a process usually has.
+pub const CONNECTIONS: usize = 1024;
+/// Time for the first bytes of HTTP/2, which a client sends at once, from the handshake or without TLS from the accept.
+pub const SILENCE: Duration = Duration::from_secs(5);
 /// Calls of one listener at once, but revocations. What a store in PostgreSQL lets wait by default is as many: more
 /// would be told by the store that it is busy.
 pub const CALLS: usize = 512;
@@ -45,6 +53,8 @@ pub const REFLECTION_TIME: Duration = Duration::from_secs(5);
 /// What there is too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
+    /// Connections at once.
+    Connections,
     /// Calls at once.
     Calls,
     /// Revocations at once.
@@ -64,6 +74,7 @@ impl Limit {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Connections => "connections",
             Self::Calls => "calls",
             Self::Revocations => "revocations",
             Self::Streams => "streams",

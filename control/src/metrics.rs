@@ -45,7 +45,7 @@ pub fn describe() {
     describe_counter!(REVOCATIONS, Unit::Count, "Ends of runs told to sessions, by reason");
     describe_counter!(RUN_CALLS, Unit::Count, "Calls of Runs, by call and status");
     describe_counter!(TOKEN_CALLS, Unit::Count, "Calls of Tokens, by call and status");
-    describe_counter!(LIMITED, Unit::Count, "Calls and questions that were refused or cut, by listener and limit");
+    describe_counter!(LIMITED, Unit::Count, "What was refused or cut, by listener and limit");
     describe_gauge!(SERVING, Unit::Count, "1 while gRPC's health says that control serves");
     describe_histogram!(STORE_SECONDS, Unit::Seconds, "Time of a store operation");
     describe_counter!(STORE_FAILURES, Unit::Count, "Store operations that failed");
@@ -121,7 +121,7 @@ pub(crate) fn token_call(call: &'static str, status: &'static str) {
     counter!(TOKEN_CALLS, "call" => call, "status" => status).increment(1);
 }
 
-/// A call or a question was refused because there are too many, or cut because it took too long.
+/// A connection, a call or a question was refused because there are too many, or cut because it took too long.
 pub(crate) fn limited(listener: &'static str, limit: Limit) {
     counter!(LIMITED, "listener" => listener, "limit" => limit.as_str()).increment(1);
 }

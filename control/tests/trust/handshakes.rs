@@ -109,6 +109,23 @@ async fn a_client_that_says_nothing_holds_up_no_other() {
     drop(silent);
 }
 
+#[tokio::test]
+async fn any_number_of_clients_that_say_nothing_keep_no_other_out() {
+    // More than twice the handshakes that there may be at once.
+    const SILENT: usize = 700;
+    let authority = Authority::new();
+    let control = Control::start(&authority);
+    let files = authority.client("bot", &["gitdoor:bot"]);
+    let connect = |_| std::net::TcpStream::connect(control.address("runs")).unwrap();
+    let mut silent: Vec<_> = (0..SILENT).map(connect).collect();
+    call(&control.channel("runs", &files).await.unwrap(), LIST).await.unwrap();
+    // It was served while others wait that came before it: not after their time, but beside them.
+    let youngest = silent.last_mut().unwrap();
+    youngest.set_nonblocking(true).unwrap();
+    assert_eq!(youngest.read(&mut [0; 1]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    counted(&control, "crowded").await;
+}
+
 #[test]
 fn files_that_cannot_be_used_exit_64_and_name_their_flags() {
     let authority = Authority::new();
