@@ -10,6 +10,8 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
+use time::{Date, Duration, OffsetDateTime};
+
 use crate::args::{CertsArgs, Name};
 use folder::Folder;
 use make::Authority;
@@ -31,6 +33,17 @@ pub(crate) enum CertsError {
     /// A name that no certificate can have.
     #[error("--control-host {0}: a name is a DNS name or an IP address")]
     Host(String),
+    /// The folder's authority has ended, or is about to: what it signs ends with it.
+    #[error("--renew: the authority {path} ends on {ends} (UTC), and what it signs would end within a day")]
+    Ends {
+        /// Its certificate.
+        path: String,
+        /// When.
+        ends: Date,
+    },
+    /// No randomness for a name.
+    #[error("the system gives no randomness: {0}")]
+    Randomness(#[from] getrandom::Error),
     /// The folder's authority is of no use.
     #[error(
         "--renew: {0} is not of an authority that can sign: a CA's certificate and its private key, both in PEM"
@@ -48,8 +61,13 @@ impl CertsError {
     /// 64: it parses and cannot be used; 1: it failed.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::File { .. } | Self::Exists(_) | Self::Host(_) | Self::Authority(_) | Self::Time => 64,
-            Self::Make(_) => 1,
+            Self::File { .. }
+            | Self::Exists(_)
+            | Self::Host(_)
+            | Self::Ends { .. }
+            | Self::Authority(_)
+            | Self::Time => 64,
+            Self::Randomness(_) | Self::Make(_) => 1,
         }
     }
 
@@ -63,7 +81,10 @@ impl CertsError {
             Self::Authority(_) => {
                 Some("--renew needs ca.pem and ca.key, as `gitdoor certs --out FOLDER` made them")
             }
-            Self::File { .. } | Self::Host(_) | Self::Make(_) | Self::Time => None,
+            Self::Ends { .. } => {
+                Some("make all of them anew in another folder, by a new authority: `gitdoor certs --out FOLDER`")
+            }
+            Self::File { .. } | Self::Host(_) | Self::Randomness(_) | Self::Make(_) | Self::Time => None,
         }
     }
 }
@@ -96,14 +117,19 @@ fn begin(args: &CertsArgs) -> Result<String, CertsError> {
 fn renew(args: &CertsArgs, name: Name) -> Result<String, CertsError> {
     let folder = Folder::open(&args.out)?;
     let authority = Authority::read(&folder)?;
+    if authority.ends() < OffsetDateTime::now_utc() + Duration::DAY {
+        let path = folder.file("ca", "pem").display().to_string();
+        return Err(CertsError::Ends { path, ends: authority.ends().date() });
+    }
     let mut hosts = args.control_hosts.clone();
     if name == Name::Control {
         // What clients reach control by stays.
         hosts.extend(make::hosts_in(&folder.read(name.as_str(), "pem")?));
     }
-    folder.replace(name.as_str(), &authority.sign(name, &hosts, args.days)?)?;
-    let shown = folder.path().display();
-    Ok(format!("{shown}/{name}.pem and {shown}/{name}.key are new\n", name = name.as_str()))
+    let pair = authority.sign(name, &hosts, args.days)?;
+    folder.replace(name.as_str(), &pair)?;
+    let (shown, name, ends) = (folder.path().display(), name.as_str(), pair.ends.date());
+    Ok(format!("{shown}/{name}.pem and {shown}/{name}.key are new, and good until {ends} (UTC)\n"))
 }
 
 fn flags(folder: &Path) -> String {
@@ -189,6 +215,39 @@ mod tests {
         assert!(read("bot.pem") != bot && read("bot.key") != key && read("ops.pem") == ops);
         assert_eq!(mode(&folder.path().join("bot.key")), 0o600);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 12);
+    }
+
+    #[test]
+    fn a_renewal_that_fails_leaves_nothing_beside_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        perform(&args(folder.path(), None, &[])).unwrap();
+        let pem = folder.path().join("bot.pem");
+        fs::remove_file(&pem).unwrap();
+        // Nothing can be moved in the place of a folder that is not empty.
+        fs::create_dir_all(pem.join("x")).unwrap();
+        let error = perform(&args(folder.path(), Some(Name::Bot), &[])).unwrap_err();
+        assert!(matches!(&error, CertsError::File { path, .. } if path.ends_with("bot.pem")), "{error}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 12);
+    }
+
+    #[test]
+    fn a_renewal_by_an_authority_that_ends_within_a_day_is_refused_and_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        perform(&CertsArgs { ca_days: 1, ..args(folder.path(), None, &[]) }).unwrap();
+        let before = fs::read(folder.path().join("bot.pem")).unwrap();
+        let error = perform(&args(folder.path(), Some(Name::Bot), &[])).unwrap_err();
+        assert!(error.to_string().contains("within a day") && error.exit_code() == 64, "{error}");
+        assert!(error.advice().unwrap().contains("new authority"));
+        assert_eq!(fs::read(folder.path().join("bot.pem")).unwrap(), before);
+    }
+
+    #[test]
+    fn a_renewal_says_when_the_new_certificate_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        perform(&CertsArgs { ca_days: 30, ..args(folder.path(), None, &[]) }).unwrap();
+        let ends = Authority::read(&Folder::open(folder.path()).unwrap()).unwrap().ends().date();
+        let said = perform(&args(folder.path(), Some(Name::Bot), &[])).unwrap();
+        assert!(said.contains(&format!("good until {ends} (UTC)")), "no longer than its authority: {said}");
     }
 
     #[test]

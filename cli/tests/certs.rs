@@ -58,7 +58,7 @@ fn what_cannot_be_done_exits_by_its_kind() {
     for (more, code, words) in [
         (["--days", "0"], 2, "--days"),
         (["--renew", "ca"], 2, "--renew"),
-        (["--control-host", "a b"], 64, "--control-host a b"),
+        (["--control-host", "a b"], 2, "a DNS name or an IP address"),
         (["--renew", "bot"], 64, "--out"),
     ] {
         let output = certs(&place.path().join("none"), &more);

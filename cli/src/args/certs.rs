@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use rustls_pki_types::ServerName;
 
 pub(super) const AFTER: &str = "\
 Files:
@@ -18,7 +19,7 @@ Keys have mode 0600 and the folder 0700. Nothing is overwritten. Before a certif
 Control and data planes read their files again by themselves. Keep ca.key where none of them runs.
 
 Output:
-  Which flag takes which file.";
+  Which flag takes which file; with --renew, until when the new certificate is good.";
 
 /// Certificates to be made.
 #[derive(Debug, clap::Args)]
@@ -31,7 +32,7 @@ pub(crate) struct CertsArgs {
     ///
     /// May be repeated.
     #[arg(long = "control-host", value_name = "NAME", env = "GITDOOR_CONTROL_HOST", hide_env_values = true)]
-    #[arg(value_delimiter = ',')]
+    #[arg(value_delimiter = ',', value_parser = control_host)]
     pub(crate) control_hosts: Vec<String>,
 
     /// How many days the certificates live
@@ -47,6 +48,15 @@ pub(crate) struct CertsArgs {
     /// Make this one certificate anew, with a new key, by the authority that is in the folder
     #[arg(long, value_name = "NAME", env = "GITDOOR_RENEW", hide_env_values = true)]
     pub(crate) renew: Option<Name>,
+}
+
+/// Text that is no name of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a name is a DNS name or an IP address")]
+pub(crate) struct InvalidHost;
+
+fn control_host(text: &str) -> Result<String, InvalidHost> {
+    ServerName::try_from(text).map(|_name| text.to_owned()).map_err(|_other| InvalidHost)
 }
 
 /// Whose certificate.

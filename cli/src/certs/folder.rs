@@ -53,10 +53,22 @@ impl Folder {
     /// Puts a certificate and its key in the place of those of this name. Who reads between the two renamings has a pair
     /// that does not fit together, and keeps what it had.
     pub(super) fn replace(&self, name: &str, pair: &Pair) -> Result<(), CertsError> {
-        let next = format!("{name}.new-{}", std::process::id());
-        self.add(&next, pair)?;
+        let mut random = [0; 8];
+        getrandom::fill(&mut random)?;
+        let next = format!("{name}.new-{:016x}", u64::from_ne_bytes(random));
+        let replaced = self.add(&next, pair).and_then(|()| self.rename(&next, name));
+        if replaced.is_err() {
+            for kind in ["key", "pem"] {
+                // Of the two, those that are there.
+                drop(fs::remove_file(self.file(&next, kind)));
+            }
+        }
+        replaced
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), CertsError> {
         for kind in ["key", "pem"] {
-            let (from, to) = (self.file(&next, kind), self.file(name, kind));
+            let (from, to) = (self.file(from, kind), self.file(to, kind));
             fs::rename(&from, &to).map_err(|why| failed(&to, why))?;
         }
         Ok(())

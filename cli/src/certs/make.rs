@@ -25,6 +25,7 @@ const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 pub(super) struct Pair {
     pub(super) certificate: String,
     pub(super) key: String,
+    pub(super) ends: OffsetDateTime,
 }
 
 /// What signs.
@@ -42,7 +43,7 @@ impl Authority {
         // It signs clients and servers, and no other authority.
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let pair = Pair { certificate: params.self_signed(&key)?.pem(), key: key.serialize_pem() };
+        let pair = Pair { certificate: params.self_signed(&key)?.pem(), key: key.serialize_pem(), ends };
         Ok((Self { issuer: Issuer::new(params, key), ends }, pair))
     }
 
@@ -60,10 +61,16 @@ impl Authority {
         Ok(Self { issuer, ends })
     }
 
+    /// When it ends, and all that it signed with it.
+    pub(super) fn ends(&self) -> OffsetDateTime {
+        self.ends
+    }
+
     /// Signs a certificate that lives so many days, and no longer than its authority.
     pub(super) fn sign(&self, name: Name, hosts: &[String], days: u32) -> Result<Pair, CertsError> {
         let key = KeyPair::generate()?;
-        let mut params = params(&format!("gitdoor {}", name.as_str()), after(days)?.min(self.ends));
+        let ends = after(days)?.min(self.ends);
+        let mut params = params(&format!("gitdoor {}", name.as_str()), ends);
         params.is_ca = IsCa::ExplicitNoCa;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.use_authority_key_identifier_extension = true;
@@ -76,7 +83,7 @@ impl Authority {
                 vec![SanType::URI(Ia5String::try_from(format!("gitdoor:{}", name.as_str()))?)];
         }
         let certificate = params.signed_by(&key, &self.issuer)?.pem();
-        Ok(Pair { certificate, key: key.serialize_pem() })
+        Ok(Pair { certificate, key: key.serialize_pem(), ends })
     }
 }
 
