@@ -45,15 +45,22 @@ pub(crate) struct Question {
 
 /// What is no question of git's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("standard input is not what git writes to a credential helper: lines of key=value in UTF-8, each key once")]
+#[error(
+    "standard input is not what git writes to a credential helper: lines of key=value in UTF-8, each key once, \
+     without a carriage return or a NUL"
+)]
 pub(crate) struct Malformed;
 
 impl Question {
     /// Reads the lines up to an empty one.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Malformed> {
         let text = std::str::from_utf8(bytes).map_err(|_other| Malformed)?;
+        // Git ends a line with \n alone: where a host has another end of line in it, somebody means to be misread.
+        if text.contains(['\r', '\0']) {
+            return Err(Malformed);
+        }
         let (mut protocol, mut host, mut path) = (None, None, None);
-        for line in text.lines().take_while(|line| !line.is_empty()) {
+        for line in text.split('\n').take_while(|line| !line.is_empty()) {
             let (key, value) = line.split_once('=').ok_or(Malformed)?;
             let place = match key {
                 "protocol" => &mut protocol,
@@ -119,7 +126,16 @@ mod tests {
 
     #[test]
     fn what_git_would_not_write_is_refused() {
-        for question in [&b"protocol"[..], b"host=a\nhost=b\n", b"host=\xff\n"] {
+        for question in [
+            &b"protocol"[..],
+            b"host=a\nhost=b\n",
+            b"host=\xff\n",
+            b"protocol=https\r\nhost=github.com\r\n",
+            b"protocol=https\nhost=github.com\r\n\n",
+            b"protocol=https\nhost=github.com\n\n\r",
+            b"protocol=https\nhost=github.com\0.evil.example\n",
+            b"protocol=https\nhost=github.com\nx=\0\n",
+        ] {
             assert_eq!(Question::read(question), Err(Malformed));
         }
     }
