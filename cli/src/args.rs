@@ -420,7 +420,7 @@ mod tests {
             "gitdoor run list --timeout 0s",
             "gitdoor run show a/b",
             "gitdoor token mirror --repository acme",
-            "gitdoor token mirror --repository acme/api --host https://github.com",
+            "gitdoor token mirror --repository acme/api --forge-host https://github.com",
         ] {
             let error = parse(line).unwrap_err();
             assert_eq!(error.exit_code(), 2, "{line}: {error}");

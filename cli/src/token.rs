@@ -22,10 +22,10 @@ pub(crate) fn perform(args: TokenArgs) -> Result<(), Failure> {
     let output = if json { Output::Json } else { Output::Text };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Runtime)?;
     match command {
-        TokenCommand::Mirror(Mirror { repository, credential: false, action: None, host: _ }) => {
+        TokenCommand::Mirror(Mirror { repository, credential: false, action: None, forge_host: _ }) => {
             output.minted(&runtime.block_on(mint(&client, &repository))?)
         }
-        TokenCommand::Mirror(Mirror { repository, credential: true, action: Some(action), host }) => {
+        TokenCommand::Mirror(Mirror { repository, credential: true, action: Some(action), forge_host: host }) => {
             // What git asks of a helper besides, such as to keep a credential, is not for this one.
             if action != "get" {
                 return Ok(());

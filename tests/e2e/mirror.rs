@@ -26,8 +26,8 @@ fn git(world: &World) -> Git {
 fn helper(world: &World, control: &str, repository: &str) -> String {
     let host = world.github.url().trim_start_matches("https://").to_owned();
     format!(
-        "credential.helper=!{PROGRAM} __gitdoor token mirror --repository {repository} --credential --host {host} \
-         --control {control}"
+        "credential.helper=!{PROGRAM} __gitdoor token mirror --repository {repository} --credential \
+         --forge-host {host} --control {control}"
     )
 }
 

@@ -23,7 +23,7 @@ For git:
 clone --mirror https://github.com/acme/api
 
   The empty helper keeps git from handing the token on to others that are configured. Git names what it wants \
-after the command: `get` is answered, where git asks for https to --host, and for the repository where it names one; \
+after the command: `get` is answered, where git asks for https to --forge-host, and for the repository where it names one; \
 `store` and `erase` do nothing.";
 
 /// What all commands about tokens have in common.
@@ -61,9 +61,9 @@ pub(crate) struct Mirror {
     pub(crate) credential: bool,
 
     /// With --credential: the host that git may send the token to
-    #[arg(long, value_name = "NAME[:PORT]", env = "GITDOOR_HOST", hide_env_values = true)]
+    #[arg(long, value_name = "NAME[:PORT]", env = "GITDOOR_FORGE_HOST", hide_env_values = true)]
     #[arg(value_parser = Host::parse, default_value = "github.com")]
-    pub(crate) host: Host,
+    pub(crate) forge_host: Host,
 
     /// With --credential: what git asks for, which git adds by itself
     #[arg(value_name = "get|store|erase")]
@@ -86,7 +86,7 @@ mod tests {
         let TokenCommand::Mirror(mirror) = args.command else { panic!("not a mirror") };
         assert_eq!((mirror.credential, mirror.action.as_deref()), (true, Some("get")));
         assert_eq!(
-            (mirror.repository.to_string(), mirror.host.to_string()),
+            (mirror.repository.to_string(), mirror.forge_host.to_string()),
             ("acme/api".into(), "github.com".into())
         );
     }
