@@ -3,9 +3,9 @@
 pub mod accept;
 pub mod tls;
 
-use std::fs::{self, Permissions};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tokio::net::{TcpListener, UnixListener, UnixStream};
@@ -58,20 +58,33 @@ async fn bind_unix(path: &Path) -> io::Result<Listener> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    // Bound under another name and then renamed: under its own it is never seen with a wider mode.
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}", std::process::id()));
-    let beside = PathBuf::from(name);
-    let listener = UnixListener::bind(&beside)?;
-    let placed = fs::set_permissions(&beside, Permissions::from_mode(0o600))
-        .and_then(|()| fs::rename(&beside, path))
-        .and_then(|()| fs::symlink_metadata(path));
-    match placed {
-        Ok(file) => Ok(Listener::Unix(listener, SocketFile { path: path.to_owned(), inode: file.ino() })),
-        Err(error) => {
-            drop(fs::remove_file(&beside));
-            Err(error)
-        }
+    // Bound in a folder that nobody else can enter, and then moved: nobody reaches it while its mode is wider.
+    let folder = Folder::beside(path)?;
+    let bound = folder.0.join("s");
+    let listener = UnixListener::bind(&bound)?;
+    fs::set_permissions(&bound, Permissions::from_mode(0o600))?;
+    fs::rename(&bound, path)?;
+    let inode = fs::symlink_metadata(path)?.ino();
+    Ok(Listener::Unix(listener, SocketFile { path: path.to_owned(), inode }))
+}
+
+/// A folder for this process alone, which goes with the guard.
+struct Folder(PathBuf);
+
+impl Folder {
+    /// A new one. Its name is short: a socket's path has little room.
+    fn beside(path: &Path) -> io::Result<Self> {
+        let mut random = [0; 4];
+        getrandom::fill(&mut random)?;
+        let folder = path.with_file_name(format!(".{:08x}", u32::from_ne_bytes(random)));
+        DirBuilder::new().mode(0o700).create(&folder)?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
     }
 }
 
@@ -92,6 +105,9 @@ impl Drop for SocketFile {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
     use super::*;
 
     #[tokio::test]
@@ -107,6 +123,33 @@ mod tests {
         assert_eq!(error.to_string(), format!("--gate-listen {listen}: occupied"));
         drop(bound);
         assert!(!path.exists());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn at_no_moment_can_another_user_reach_a_socket_that_is_being_bound() {
+        const TIMES: usize = 500;
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().to_owned();
+        let (done, over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let (ends, seen) = (done.clone(), over.clone());
+        let watch = std::thread::spawn(move || {
+            while !ends.load(Ordering::Relaxed) {
+                for found in fs::read_dir(&folder).unwrap() {
+                    // What is gone by now was not reached.
+                    let Ok(found) = found.and_then(|found| found.metadata()) else { continue };
+                    seen.fetch_add(1, Ordering::Relaxed);
+                    assert_eq!(found.permissions().mode() & 0o077, 0, "{:o}", found.permissions().mode());
+                }
+            }
+        });
+        let path = dir.path().join("gate");
+        for _ in 0..TIMES {
+            drop(bind(Side::Gate, &Listen::Unix(path.clone()), None).await.unwrap());
+        }
+        done.store(true, Ordering::Relaxed);
+        watch.join().unwrap();
+        assert!(over.load(Ordering::Relaxed) > 0, "it was looked at");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
