@@ -75,3 +75,24 @@ async fn another_client_authority_counts_from_the_next_handshake() {
     other.ca = Some(authority.path("ca.pem"));
     call(&control.channel("runs", &other).await.unwrap(), LIST).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_connection_does_not_outlive_its_certificate() {
+    let authority = Authority::new();
+    let control = Control::start(&authority);
+    authority.write("bot", Use::Client, &["gitdoor:bot"], Duration::seconds(5));
+    let bot = authority.files("bot");
+    let channel = control.channel("runs", &bot).await.unwrap();
+    let mut good = 0;
+    let refused = loop {
+        match call(&channel, LIST).await {
+            Ok(()) => good += 1,
+            Err(refused) => break refused,
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    };
+    assert!(good > 0, "{refused}");
+    assert_eq!(refused.code(), tonic::Code::Unauthenticated, "{refused}");
+    let name = "gitdoor_control_calls_refused_total{listener=\"runs\",role=\"ended\"}";
+    control.until(name, |count| count >= 1.0).await;
+}
