@@ -11,9 +11,16 @@ pub const HANDSHAKES: usize = 256;
 pub const CONNECTIONS: usize = 1024;
 /// Time for the first bytes of HTTP/2, which a client sends at once, from the handshake or without TLS from the accept.
 pub const SILENCE: Duration = Duration::from_secs(5);
-/// Calls of one listener at once, but revocations. What a store in PostgreSQL lets wait by default is as many: more
-/// would be told by the store that it is busy.
+/// Calls of one listener at once, but those that have places of their own. With the default of `--store-connections` as
+/// many may wait for a store in PostgreSQL; with fewer connections it is the store that says that it is busy.
 pub const CALLS: usize = 512;
+/// Lists and shows in work at once. Each reads up to a thousand rows: more of them would keep the store's short
+/// operations waiting.
+pub const READS: usize = 8;
+/// How long another list or show waits for one of these to end.
+pub const READ_WAIT: Duration = Duration::from_secs(1);
+/// Calls of Tokens at once. Each may wait for the forge: with places of their own they keep no run from being registered.
+pub const TOKENS: usize = 128;
 /// Revocations at once. They have places of their own, lest other calls keep the end of a run out; each may wait two
 /// seconds for the leases of a push.
 pub const REVOCATIONS: usize = 512;
@@ -57,6 +64,10 @@ pub enum Limit {
     Connections,
     /// Calls at once.
     Calls,
+    /// Calls of Tokens at once.
+    Tokens,
+    /// Lists and shows at once.
+    Reads,
     /// Revocations at once.
     Revocations,
     /// Health watches and reflections at once.
@@ -76,6 +87,8 @@ impl Limit {
         match self {
             Self::Connections => "connections",
             Self::Calls => "calls",
+            Self::Tokens => "token-calls",
+            Self::Reads => "reads",
             Self::Revocations => "revocations",
             Self::Streams => "streams",
             Self::Sessions => "sessions",

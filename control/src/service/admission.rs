@@ -41,6 +41,7 @@ pub struct Admission {
     listener: &'static str,
     times: Times,
     calls: Arc<Semaphore>,
+    tokens: Arc<Semaphore>,
     revocations: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     sessions: Arc<Semaphore>,
@@ -55,6 +56,7 @@ impl Admission {
             listener,
             times,
             calls: places(limit::CALLS),
+            tokens: places(limit::TOKENS),
             revocations: places(limit::REVOCATIONS),
             streams: places(limit::STREAMS),
             sessions: places(limit::SESSIONS),
@@ -64,6 +66,7 @@ impl Admission {
     fn enter(&self, kind: Kind) -> Result<Option<OwnedSemaphorePermit>, Status> {
         let (places, limit) = match kind {
             Kind::Call => (&self.calls, Limit::Calls),
+            Kind::Tokens => (&self.tokens, Limit::Tokens),
             Kind::Revocation => (&self.revocations, Limit::Revocations),
             Kind::Watch | Kind::Reflection => (&self.streams, Limit::Streams),
             Kind::Session => (&self.sessions, Limit::Sessions),
@@ -81,7 +84,9 @@ impl Admission {
     fn time(&self, kind: Kind, headers: &HeaderMap) -> Duration {
         let most = match kind {
             Kind::Revocation => self.times.revocation,
-            Kind::Call | Kind::Probe | Kind::Watch | Kind::Reflection | Kind::Session => self.times.call,
+            Kind::Call | Kind::Tokens | Kind::Probe | Kind::Watch | Kind::Reflection | Kind::Session => {
+                self.times.call
+            }
         };
         asked(headers).map_or(most, |asked| most.min(asked.saturating_sub(EARLIER)))
     }
@@ -100,6 +105,8 @@ impl Admission {
 enum Kind {
     /// An answer to a question.
     Call,
+    /// A mirror's, which may wait for the forge.
+    Tokens,
     /// The end of a run.
     Revocation,
     /// A look at the health, which tells whether control is alive when it is full, too: it takes no place.
@@ -121,6 +128,7 @@ impl Kind {
             "/grpc.health.v1.Health/Watch" => Self::Watch,
             "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
             | "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo" => Self::Reflection,
+            path if path.starts_with("/gitdoor.v1.Tokens/") => Self::Tokens,
             _ => Self::Call,
         }
     }
@@ -129,7 +137,7 @@ impl Kind {
     fn answered(self, answer: Response<Body>, place: Option<OwnedSemaphorePermit>) -> Response<Body> {
         match self {
             // What is left is the client's to read, and one that does not must not keep others out.
-            Self::Call | Self::Revocation | Self::Probe => answer,
+            Self::Call | Self::Tokens | Self::Revocation | Self::Probe => answer,
             Self::Watch | Self::Session => answer.map(|body| Body::new(Held::new(body, place, None))),
             Self::Reflection => answer.map(|body| Body::new(Held::new(body, place, Some(limit::REFLECTION_TIME)))),
         }
