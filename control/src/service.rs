@@ -6,6 +6,7 @@ pub mod health;
 mod held;
 pub mod listener;
 mod page;
+pub mod reads;
 pub mod runs;
 mod session;
 #[cfg(test)]

@@ -43,6 +43,9 @@ pub enum Failure {
         /// Why.
         error: MintError,
     },
+    /// Too many lists and shows are in work.
+    #[error("control has as many lists and shows in work as it takes; ask again in a moment")]
+    Reads,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -75,6 +78,7 @@ impl From<Failure> for Status {
                 | MintError::Clock
                 | MintError::Key => Self::failed_precondition(words),
             },
+            Failure::Reads => Self::resource_exhausted(words),
             Failure::Store(error @ StoreError::Busy) => {
                 tracing::warn!(error = cause(error), "a call was not taken on");
                 Self::resource_exhausted(words)

@@ -39,7 +39,7 @@ impl Control {
         let (forge, leases) = (Arc::new(Village::new()), Arc::new(Leases::new(ControlId::generate().unwrap())));
         store.beat(leases.control()).await.unwrap();
         let gate = Arc::new(Gate::new(store.clone(), forge.clone(), leases.clone()));
-        let runs = Arc::new(RunsService::new(store.clone(), forge, leases.clone()));
+        let runs = Arc::new(RunsService::new(store.clone(), forge, leases.clone(), Arc::default()));
         Self { store, leases, gate, runs }
     }
 

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
 use super::page;
+use super::reads::Reads;
 use crate::clock;
 use crate::forge::{Forge, MintError, Mismatch, Target};
 use crate::lease::{End, Leases, settled};
@@ -26,13 +27,14 @@ pub struct RunsService<S, F> {
     store: Arc<S>,
     forge: Arc<F>,
     leases: Arc<Leases>,
+    reads: Arc<Reads>,
 }
 
 impl<S: Store, F: Forge> RunsService<S, F> {
     /// The service.
     #[must_use]
-    pub fn new(store: Arc<S>, forge: Arc<F>, leases: Arc<Leases>) -> Self {
-        Self { store, forge, leases }
+    pub fn new(store: Arc<S>, forge: Arc<F>, leases: Arc<Leases>, reads: Arc<Reads>) -> Self {
+        Self { store, forge, leases, reads }
     }
 
     async fn register(
@@ -118,6 +120,7 @@ impl<S: Store, F: Forge> RunsService<S, F> {
     }
 
     async fn run(&self, id: RunId, now: SystemTime) -> Result<v1::GetRunResponse, Failure> {
+        let _place = self.reads.enter().await?;
         let run = self.store.run(&id).await?.ok_or_else(|| Failure::Unknown(id.clone()))?;
         let pushes = self.store.pushes(&id, SHOWN_PUSHES).await?;
         let pushes = pushes.into_iter().map(Into::into);
@@ -131,6 +134,7 @@ impl<S: Store, F: Forge> RunsService<S, F> {
             "" => None,
             token => Some(RunId::parse(token).map_err(|_shape| Invalid::PageToken)?),
         };
+        let _place = self.reads.enter().await?;
         // One more than is asked for says whether there is another.
         let stored = self.store.runs(after.as_ref(), size + 1).await?;
         let page = stored.iter().take(size as usize).map(|run| run.to_message(now));

@@ -51,7 +51,7 @@ impl Control {
         let leases = Arc::new(Leases::new(ControlId::from_bytes([1; 16])));
         let gate = Arc::new(Gate::new(store.clone(), forge.clone(), leases.clone()));
         let router = Server::builder()
-            .add_service(RunsServer::new(RunsService::new(store, forge.clone(), leases)))
+            .add_service(RunsServer::new(RunsService::new(store, forge.clone(), leases, Arc::default())))
             .add_service(GateServer::new(GateService::new(gate, drain.clone())));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());

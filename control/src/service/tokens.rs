@@ -8,6 +8,7 @@ use gitdoor_proto::{RepositoryName, v1};
 use tonic::{Request, Response, Status};
 
 use super::page;
+use super::reads::Reads;
 use crate::clock;
 use crate::forge::Forge;
 use crate::metrics;
@@ -22,13 +23,14 @@ use crate::trust::layer::Peer;
 pub struct TokensService<S, F> {
     store: Arc<S>,
     forge: Arc<F>,
+    reads: Arc<Reads>,
 }
 
 impl<S: Store, F: Forge> TokensService<S, F> {
     /// The service.
     #[must_use]
-    pub fn new(store: Arc<S>, forge: Arc<F>) -> Self {
-        Self { store, forge }
+    pub fn new(store: Arc<S>, forge: Arc<F>, reads: Arc<Reads>) -> Self {
+        Self { store, forge, reads }
     }
 
     async fn mint(
@@ -46,7 +48,9 @@ impl<S: Store, F: Forge> TokensService<S, F> {
     }
 
     async fn list(&self, message: v1::ListMirrorTokensRequest) -> Result<v1::ListMirrorTokensResponse, Failure> {
-        let rows = self.store.mirror_tokens(page::size(message.page_size)?).await?;
+        let size = page::size(message.page_size)?;
+        let _place = self.reads.enter().await?;
+        let rows = self.store.mirror_tokens(size).await?;
         Ok(v1::ListMirrorTokensResponse { mirror_tokens: page::as_fit(rows.into_iter().map(Into::into)) })
     }
 }

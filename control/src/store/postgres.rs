@@ -79,7 +79,7 @@ impl Store for Postgres {
     }
 
     async fn revoke(&self, id: &RunId, now: SystemTime) -> Result<Option<Run>, StoreError> {
-        self.pool.once(async |db| statements::revoke(db, id, now).await).await
+        self.pool.kept(async |db| statements::revoke(db, id, now).await).await
     }
 
     async fn run(&self, id: &RunId) -> Result<Option<Run>, StoreError> {
@@ -123,7 +123,7 @@ impl Store for Postgres {
     }
 
     async fn close_push(&self, id: PushId, closing: &Closing) -> Result<Closed, StoreError> {
-        self.pool.once(async |db| pushes::close(db, id, closing, None).await).await
+        self.pool.kept(async |db| pushes::close(db, id, closing, None).await).await
     }
 
     async fn push(&self, id: PushId) -> Result<Option<Push>, StoreError> {
@@ -135,21 +135,21 @@ impl Store for Postgres {
     }
 
     async fn unreported(&self, run: &RunId) -> Result<Vec<PushId>, StoreError> {
-        self.pool.read(async |db| pushes::unreported(db, run).await).await
+        self.pool.kept_read(async |db| pushes::unreported(db, run).await).await
     }
 
     async fn take_push(&self, id: PushId, run: &RunId, control: ControlId) -> Result<bool, StoreError> {
-        self.pool.once(async |db| pushes::take(db, id, run, control).await).await
+        self.pool.kept(async |db| pushes::take(db, id, run, control).await).await
     }
 
     async fn lose_push(&self, id: PushId, control: ControlId, now: SystemTime) -> Result<bool, StoreError> {
         let unknown = Closing::unknown(now);
-        let closed = self.pool.once(async |db| pushes::close(db, id, &unknown, Some(control)).await).await?;
+        let closed = self.pool.kept(async |db| pushes::close(db, id, &unknown, Some(control)).await).await?;
         Ok(closed == Closed::Now)
     }
 
     async fn beat(&self, control: ControlId) -> Result<(), StoreError> {
-        self.pool.once(async |db| controls::beat(db, control).await).await
+        self.pool.kept(async |db| controls::beat(db, control).await).await
     }
 
     async fn leave(&self, control: ControlId) -> Result<(), StoreError> {
@@ -157,11 +157,11 @@ impl Store for Postgres {
     }
 
     async fn claim_pushes(&self, control: ControlId) -> Result<Vec<Claimed>, StoreError> {
-        self.pool.once(async |db| controls::claim(db, control).await).await
+        self.pool.kept(async |db| controls::claim(db, control).await).await
     }
 
     async fn ended_since(&self, time: SystemTime) -> Result<Vec<RunId>, StoreError> {
-        self.pool.read(async |db| statements::ended_since(db, time).await).await
+        self.pool.kept_read(async |db| statements::ended_since(db, time).await).await
     }
 
     async fn record_mirror_token(&self, row: &MirrorToken) -> Result<(), StoreError> {

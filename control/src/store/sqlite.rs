@@ -1,15 +1,17 @@
 //! The store in one `SQLite` file: no set-up, one control.
 //!
 //! Writes go to one thread that commits them in groups, each group synced to disk before any of it is answered.
-//! Reads are a few microseconds and run where they are asked, on a connection of their own.
+//! Look-ups are a few microseconds and run where they are asked, on a connection of their own. Lists take longer: they
+//! have another, and run on a thread that may wait.
 
 mod open;
 mod pushes;
 mod statements;
 mod writer;
 
+use std::fs::File;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use gitdoor_proto::{BearerHash, RunId};
@@ -29,21 +31,42 @@ pub use self::open::OpenError;
 pub struct Sqlite {
     // Before the lock in `writer`: fields are dropped in order, and the lock outlives both connections.
     reader: Mutex<Connection>,
+    lists: Arc<Mutex<Lists>>,
     writer: Writer,
+}
+
+/// What lists are read by. One that is under way may outlive the store: it has a hold of the lock of its own.
+#[derive(Debug)]
+struct Lists {
+    connection: Connection,
+    _lock: File,
 }
 
 impl Sqlite {
     /// Opens a store, or makes a new one where there is no file or an empty one. Whatever else is there is left
     /// as it is.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let open::Files { lock, writer, reader } = open::open(path)?;
+        let open::Files { lock, writer, reader, lists } = open::open(path)?;
+        let held = lock.try_clone().map_err(|source| OpenError::File { path: path.to_owned(), source })?;
+        let lists = Arc::new(Mutex::new(Lists { connection: lists, _lock: held }));
         let writer = Writer::start(writer, lock).map_err(|source| OpenError::Thread { source })?;
-        Ok(Self { reader: Mutex::new(reader), writer })
+        Ok(Self { reader: Mutex::new(reader), lists, writer })
     }
 
     /// Reads inline: a look-up takes 2 to 9 microseconds, a hop to another thread more.
     fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
         work(&self.reader.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads many rows, which takes up to some milliseconds.
+    async fn list<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let lists = self.lists.clone();
+        let listed = move || work(&lists.lock().unwrap_or_else(PoisonError::into_inner).connection);
+        // It is not waited for when the runtime ends.
+        tokio::task::spawn_blocking(listed).await.unwrap_or(Err(StoreError::Closed))
     }
 }
 
@@ -73,7 +96,8 @@ impl Store for Sqlite {
     }
 
     async fn runs(&self, after: Option<&RunId>, limit: u32) -> Result<Vec<Run>, StoreError> {
-        self.read(|db| statements::runs(db, after, limit))
+        let after = after.cloned();
+        self.list(move |db| statements::runs(db, after.as_ref(), limit)).await
     }
 
     async fn mark_used(&self, id: &RunId, generation: u64, now: SystemTime) -> Result<bool, StoreError> {
@@ -124,7 +148,8 @@ impl Store for Sqlite {
     }
 
     async fn pushes(&self, run: &RunId, limit: u32) -> Result<Vec<Push>, StoreError> {
-        self.read(|db| pushes::pushes(db, run, limit))
+        let run = run.clone();
+        self.list(move |db| pushes::pushes(db, &run, limit)).await
     }
 
     async fn unreported(&self, run: &RunId) -> Result<Vec<PushId>, StoreError> {
@@ -166,7 +191,7 @@ impl Store for Sqlite {
     }
 
     async fn mirror_tokens(&self, limit: u32) -> Result<Vec<MirrorToken>, StoreError> {
-        self.read(|db| statements::mirror_tokens(db, limit))
+        self.list(move |db| statements::mirror_tokens(db, limit)).await
     }
 
     async fn prune(&self, before: SystemTime, limit: u32) -> Result<u32, StoreError> {

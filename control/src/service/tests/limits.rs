@@ -7,6 +7,7 @@ use gitdoor_proto::v1::gate_client::GateClient;
 use gitdoor_proto::v1::runs_client::RunsClient;
 use gitdoor_proto::v1::session_request::Question;
 use gitdoor_proto::v1::session_response::Answer;
+use gitdoor_proto::v1::tokens_client::TokensClient;
 use gitdoor_proto::{Bearer, v1};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -17,7 +18,9 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
 use super::listeners::{get, reader, short, stalling};
-use crate::limit::{CALLS, GATE_MESSAGE_BYTES, QUESTIONS, QUESTIONS_PER_SESSION, RUNS_MESSAGE_BYTES, SESSIONS};
+use crate::limit::{
+    CALLS, GATE_MESSAGE_BYTES, QUESTIONS, QUESTIONS_PER_SESSION, READS, RUNS_MESSAGE_BYTES, SESSIONS, TOKENS,
+};
 use crate::service::admission::Times;
 
 /// Far longer than anything here takes.
@@ -38,7 +41,8 @@ async fn a_thousand_calls_at_once_are_answered_or_refused_in_words_and_none_hang
         let connection = RunsClient::new(control.runs().await);
         for _ in 0..PER_CONNECTION {
             let (mut runs, ends) = (connection.clone(), ends.clone());
-            tokio::spawn(async move { ends.send(runs.get_run(get("r")).await.map(drop)).await.unwrap() });
+            let rotate = v1::RotateBearerRequest { run_id: "r".into() };
+            tokio::spawn(async move { ends.send(runs.rotate_bearer(rotate).await.map(drop)).await.unwrap() });
         }
     }
     drop(ends);
@@ -60,6 +64,53 @@ async fn a_thousand_calls_at_once_are_answered_or_refused_in_words_and_none_hang
     }
     assert!(ended.recv().await.is_none());
     revoked.await.unwrap().expect("an end of a run is not kept out by other calls");
+    runs.get_run(get("r")).await.expect("and then there is place again");
+}
+
+#[tokio::test]
+async fn lists_and_shows_keep_nothing_else_from_the_store_and_a_mirror_no_run_from_being_registered() {
+    let patient = Times { call: HANGS, revocation: HANGS };
+    let (control, _folder) = stalling(patient).await;
+    let mut runs = RunsClient::new(control.runs().await);
+    runs.register_run(reader("r")).await.unwrap();
+    control.store.stall(true);
+    let (ends, mut ended) = mpsc::channel::<Result<(), Status>>(READS + 1);
+    for _ in 0..=READS {
+        let (mut runs, ends) = (runs.clone(), ends.clone());
+        tokio::spawn(async move { ends.send(runs.get_run(get("r")).await.map(drop)).await.unwrap() });
+    }
+    let refused = timeout(HANGS, ended.recv()).await.expect("after a moment").unwrap().unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    assert!(refused.message().contains("lists and shows") && refused.message().contains("again"), "{refused}");
+    let mut tokens = TokensClient::new(control.runs().await);
+    let listed = tokens.list_mirror_tokens(v1::ListMirrorTokensRequest::default()).await;
+    assert_eq!(listed.unwrap_err().code(), Code::ResourceExhausted, "its places are the same");
+
+    let mut minting = Vec::new();
+    for number in 0..TOKENS {
+        if number % PER_CONNECTION == 0 {
+            tokens = TokensClient::new(control.runs().await);
+        }
+        let mut tokens = tokens.clone();
+        let mint = v1::MintMirrorTokenRequest { repository: "acme/api".into() };
+        minting.push(tokio::spawn(async move { tokens.mint_mirror_token(mint).await }));
+    }
+    let full = async {
+        let mint = v1::MintMirrorTokenRequest { repository: "acme".into() };
+        loop {
+            let refused = tokens.mint_mirror_token(mint.clone()).await.unwrap_err();
+            if refused.code() == Code::ResourceExhausted {
+                return refused;
+            }
+        }
+    };
+    let refused = timeout(HANGS, full).await.expect("all places are taken");
+    assert!(refused.message().contains("token-calls at once"), "{refused}");
+    timeout(HANGS, runs.register_run(reader("s"))).await.expect("it waits for none of them").unwrap();
+    control.store.stall(false);
+    for minted in join_all(minting).await {
+        minted.unwrap().expect("what has a place is answered");
+    }
     runs.get_run(get("r")).await.expect("and then there is place again");
 }
 

@@ -21,13 +21,14 @@ use crate::service::admission::{Admission, Times};
 use crate::service::gate::GateService;
 use crate::service::health::{self, State};
 use crate::service::listener;
+use crate::service::reads::Reads;
 use crate::service::runs::RunsService;
 use crate::service::tokens::TokensService;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Adopted, Claimed, Closed, Limit, Opened, Registered, Rotated, Store, StoreError};
 use crate::village::Village;
 
-/// A store whose runs are read, and whose tokens for mirrors are written, only while it moves.
+/// A store whose runs are read, rotated and ended, and whose tokens for mirrors are written, only while it moves.
 #[derive(Debug)]
 pub(super) struct Stalling<S> {
     store: S,
@@ -62,6 +63,11 @@ impl<S: Store> Store for Stalling<S> {
         self.store.run(id).await
     }
 
+    async fn rotate(&self, id: &RunId, hash: BearerHash, now: SystemTime) -> Result<Rotated, StoreError> {
+        self.moving().await;
+        self.store.rotate(id, hash, now).await
+    }
+
     async fn revoke(&self, id: &RunId, now: SystemTime) -> Result<Option<Run>, StoreError> {
         self.moving().await;
         self.store.revoke(id, now).await
@@ -74,7 +80,6 @@ impl<S: Store> Store for Stalling<S> {
 
     passes! {
         register(run: &Run) -> Registered;
-        rotate(id: &RunId, hash: BearerHash, now: SystemTime) -> Rotated;
         runs(after: Option<&RunId>, limit: u32) -> Vec<Run>;
         mark_used(id: &RunId, generation: u64, now: SystemTime) -> bool;
         bind(id: &RunId, generation: u64, binding: &Binding, now: SystemTime) -> Option<Run>;
@@ -130,8 +135,9 @@ impl<S: Store> Listeners<S> {
             (Arc::new(store), Arc::new(Village::new()), Arc::new(Leases::new(ControlId::from_bytes([1; 16]))));
         let drain = CancellationToken::new();
         let (state, health) = watch::channel(State::Serving);
-        let tokens = TokensService::new(store.clone(), forge.clone());
-        let runs = RunsService::new(store.clone(), forge.clone(), leases.clone());
+        let reads = Arc::<Reads>::default();
+        let tokens = TokensService::new(store.clone(), forge.clone(), reads.clone());
+        let runs = RunsService::new(store.clone(), forge.clone(), leases.clone(), reads);
         let runs = listener::runs(runs, tokens, health.clone()).unwrap();
         let gate = Arc::new(Gate::new(store.clone(), forge.clone(), leases));
         let gate = listener::gate(GateService::new(gate, drain.clone()), health).unwrap();

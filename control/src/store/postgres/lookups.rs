@@ -72,7 +72,7 @@ async fn answer(pool: &Pool, mut batch: Vec<Lookup>) {
     // After a standstill most of those who asked have given up.
     batch.retain(|lookup| !lookup.answer.is_closed());
     let ids: Vec<&str> = batch.iter().map(|lookup| lookup.id.as_str()).collect();
-    let found = pool.read(async |client| statements::runs_of(client, &ids).await).await;
+    let found = pool.kept_read(async |client| statements::runs_of(client, &ids).await).await;
     for Lookup { id, answer } in batch {
         // Who has given up takes no answer.
         let run = |runs: &HashMap<String, Result<Run, StoreError>>| runs.get(id.as_str()).cloned().transpose();

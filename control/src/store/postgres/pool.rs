@@ -1,7 +1,8 @@
 //! The connections: so many and no more, each operation on one of them and within a time.
 //!
 //! A server that is gone or silent is an error within [`DEADLINE`], and a new connection is tried by the next
-//! operation. Who comes when enough are waiting is told so at once.
+//! operation. Who comes when enough are waiting is told so at once. What ends runs and keeps the records of pushes has
+//! places of its own, and a connection that no other operation takes.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use deadpool_postgres::{
     Client, Hook, HookError, Manager, ManagerConfig, Object, RecyclingMethod, Runtime, Timeouts,
 };
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::failure::Failure;
 use super::open::{OpenError, prepare};
@@ -33,7 +34,12 @@ const IDLE: Duration = Duration::from_mins(5);
 #[derive(Debug)]
 pub(super) struct Pool {
     connections: deadpool_postgres::Pool,
+    /// For operations that others must not keep out.
+    kept: Semaphore,
+    /// For all others.
     places: Semaphore,
+    /// For those of them that have, or now ask for, a connection: one fewer than there are.
+    at_work: Semaphore,
 }
 
 impl Pool {
@@ -58,7 +64,10 @@ impl Pool {
                 Ok(())
             }));
         let connections = builder.build().map_err(|_no_runtime| OpenError::Pool)?;
-        Ok(Self { connections, places: Semaphore::new(size + size * WAITING_PER_CONNECTION) })
+        let places = || Semaphore::new(size + size * WAITING_PER_CONNECTION);
+        // With a single connection there is none to keep.
+        let at_work = Semaphore::new(size.saturating_sub(1).max(1));
+        Ok(Self { connections, kept: places(), places: places(), at_work })
     }
 
     /// The first connection, for which there is more time.
@@ -74,6 +83,25 @@ impl Pool {
     {
         let until = Instant::now() + DEADLINE;
         let _place = self.places.try_acquire().map_err(|_full| StoreError::Busy)?;
+        let at_work = timeout(WAIT, self.at_work.acquire()).await.map_err(|_elapsed| StoreError::Busy)?;
+        let _at_work = at_work.map_err(|_closed| StoreError::Closed)?;
+        self.by(until, work).await
+    }
+
+    /// Does an operation once that no others may keep out.
+    pub(super) async fn kept<T, W>(&self, work: W) -> Result<T, StoreError>
+    where
+        W: AsyncFnOnce(&mut Client) -> Result<T, StoreError>,
+    {
+        let until = Instant::now() + DEADLINE;
+        let _place = self.kept.try_acquire().map_err(|_full| StoreError::Busy)?;
+        self.by(until, work).await
+    }
+
+    async fn by<T, W>(&self, until: Instant, work: W) -> Result<T, StoreError>
+    where
+        W: AsyncFnOnce(&mut Client) -> Result<T, StoreError>,
+    {
         let late = |_elapsed| StoreError::Postgres(Failure::Late);
         let mut client = timeout_at(until, self.connections.get()).await.map_err(late)??;
         let done = timeout_at(until, work(&mut client)).await.map_err(late).flatten();
@@ -94,6 +122,17 @@ impl Pool {
     {
         match self.once(work.clone()).await {
             Err(StoreError::Postgres(failure)) if failure.is_lost() => self.once(work).await,
+            done => done,
+        }
+    }
+
+    /// As [`Self::read`], and no others may keep it out.
+    pub(super) async fn kept_read<T, W>(&self, work: W) -> Result<T, StoreError>
+    where
+        W: AsyncFnOnce(&mut Client) -> Result<T, StoreError> + Clone,
+    {
+        match self.kept(work.clone()).await {
+            Err(StoreError::Postgres(failure)) if failure.is_lost() => self.kept(work).await,
             done => done,
         }
     }

@@ -259,6 +259,31 @@ async fn who_comes_when_enough_wait_is_told_at_once_and_nobody_waits_for_ever() 
 }
 
 #[tokio::test]
+async fn no_number_of_lists_keeps_out_what_ends_runs_and_keeps_records() {
+    let server = Server::start();
+    let store = opened(&server).await;
+    store.register(&run("r", start())).await.unwrap();
+    let (blocker, connection) =
+        tokio_postgres::connect(&server.url("postgres"), tokio_postgres::NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    // Lists stand still, and what is kept for does not ask this table.
+    blocker.batch_execute("BEGIN; LOCK TABLE mirror_tokens").await.unwrap();
+    let lists = join_all((0..400).map(|_| store.mirror_tokens(1)));
+    let others = async {
+        let control = ControlId::from_bytes([1; 16]);
+        store.beat(control).await.unwrap();
+        assert!(store.run(&id("r")).await.unwrap().is_some());
+        assert!(store.revoke(&id("r"), start()).await.unwrap().is_some());
+        assert_eq!(store.unreported(&id("r")).await.unwrap(), []);
+        assert_eq!(store.ended_since(start() - Duration::from_secs(1)).await.unwrap(), [id("r")]);
+        assert_eq!(store.claim_pushes(control).await.unwrap(), []);
+    };
+    let (lists, ()) = timeout(HANGS, async { tokio::join!(lists, others) }).await.expect("each has an answer");
+    assert!(lists.iter().all(Result::is_err), "they stood still all the time");
+    connection.abort();
+}
+
+#[tokio::test]
 async fn a_server_that_is_gone_or_stands_still_is_an_error_and_not_a_wait() {
     let mut server = Server::start();
     let store = opened(&server).await;

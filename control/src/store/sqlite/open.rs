@@ -32,8 +32,10 @@ pub(super) struct Files {
     pub(super) lock: File,
     /// The connection that writes.
     pub(super) writer: Connection,
-    /// The connection that reads.
+    /// The connection that looks up.
     pub(super) reader: Connection,
+    /// The connection that lists.
+    pub(super) lists: Connection,
 }
 
 /// Why a file was not opened as a store. The file is as it was.
@@ -123,9 +125,14 @@ pub(super) fn open(path: &Path) -> Result<Files, OpenError> {
     check(&writer, path)?;
     prepare(&writer, path)?;
     migrate(&writer, path)?;
+    let (reader, lists) = (reading(path)?, reading(path)?);
+    Ok(Files { lock, writer, reader, lists })
+}
+
+fn reading(path: &Path) -> Result<Connection, OpenError> {
     let reader = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     reader.pragma_update(None, "query_only", true).map_err(broken(path))?;
-    Ok(Files { lock, writer, reader })
+    Ok(reader)
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
