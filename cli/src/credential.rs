@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use gitdoor_proto::RepositoryName;
+use gitdoor_proto::{RepositoryName, token_id};
 
 /// Most bytes that are read of git's question.
 pub(crate) const QUESTION_BYTES: u64 = 64 << 10;
@@ -41,6 +41,8 @@ pub(crate) struct Question {
     host: String,
     /// The repository's, where git was told to send it.
     path: Option<String>,
+    /// Names the password that git gives up, where it does.
+    token_id: Option<String>,
 }
 
 /// What is no question of git's.
@@ -59,21 +61,29 @@ impl Question {
         if text.contains(['\r', '\0']) {
             return Err(Malformed);
         }
-        let (mut protocol, mut host, mut path) = (None, None, None);
+        let (mut protocol, mut host, mut path, mut token) = (None, None, None, None);
         for line in text.split('\n').take_while(|line| !line.is_empty()) {
             let (key, value) = line.split_once('=').ok_or(Malformed)?;
+            // A password is not kept: its name does.
+            let value = if key == "password" { token_id(value) } else { value.to_owned() };
             let place = match key {
                 "protocol" => &mut protocol,
                 "host" => &mut host,
                 "path" => &mut path,
+                "password" => &mut token,
                 // Git adds keys, and means those that are not known to be passed over.
                 _ => continue,
             };
-            if place.replace(value.to_owned()).is_some() {
+            if place.replace(value).is_some() {
                 return Err(Malformed);
             }
         }
-        Ok(Self { protocol: protocol.unwrap_or_default(), host: host.unwrap_or_default(), path })
+        Ok(Self { protocol: protocol.unwrap_or_default(), host: host.unwrap_or_default(), path, token_id: token })
+    }
+
+    /// Names the token that it gives up.
+    pub(crate) fn into_token_id(self) -> Option<String> {
+        self.token_id
     }
 
     /// Whether the token of a repository answers it.

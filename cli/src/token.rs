@@ -8,7 +8,7 @@ use v1::tokens_client::TokensClient;
 use crate::answer::mirror::{Minted, MirrorToken};
 use crate::args::{Asking, Mirror, TokenArgs, TokenCommand};
 use crate::client::Client;
-use crate::credential::{QUESTION_BYTES, Question};
+use crate::credential::{Host, QUESTION_BYTES, Question};
 use crate::failure::Failure;
 use crate::output::{self, Output};
 
@@ -23,18 +23,21 @@ pub(crate) fn perform(args: TokenArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Runtime)?;
     match command {
         TokenCommand::Mirror(Mirror { repository, credential: false, action: None, forge_host: _ }) => {
-            output.minted(&runtime.block_on(mint(&client, &repository))?)
+            output.minted(&runtime.block_on(mint(&client, &repository, None))?)
         }
         TokenCommand::Mirror(Mirror { repository, credential: true, action: Some(action), forge_host: host }) => {
-            // What git asks of a helper besides, such as to keep a credential, is not for this one.
-            if action != "get" {
-                return Ok(());
+            match action.as_str() {
+                "get" if read_question()?.is_for(&host, &repository) => {
+                    output::credential(&runtime.block_on(mint(&client, &repository, None))?)
+                }
+                "get" => {
+                    output::not_for_this(&host, &repository);
+                    Ok(())
+                }
+                "erase" => runtime.block_on(erase(&client, &host, &repository)),
+                // What git asks of a helper besides, such as to keep a credential, is not for this one.
+                _ => Ok(()),
             }
-            if !read_question()?.is_for(&host, &repository) {
-                output::not_for_this(&host, &repository);
-                return Ok(());
-            }
-            output::credential(&runtime.block_on(mint(&client, &repository))?)
         }
         TokenCommand::Mirror(Mirror { credential, .. }) => Err(Failure::CredentialAction { credential }),
         TokenCommand::List => output.mirror_tokens(&runtime.block_on(list(&client))?),
@@ -47,8 +50,22 @@ fn read_question() -> Result<Question, Failure> {
     Ok(Question::read(&question)?)
 }
 
-async fn mint(client: &Client, repository: &RepositoryName) -> Result<Minted, Failure> {
-    let request = v1::MintMirrorTokenRequest { repository: repository.to_string() };
+/// The host refused what git gives up: control is told, so that what it gives next is another.
+async fn erase(client: &Client, host: &Host, repository: &RepositoryName) -> Result<(), Failure> {
+    let question = read_question()?;
+    if question.is_for(host, repository)
+        && let Some(refused) = question.into_token_id()
+    {
+        mint(client, repository, Some(refused)).await?;
+    }
+    Ok(())
+}
+
+async fn mint(client: &Client, repository: &RepositoryName, refused: Option<String>) -> Result<Minted, Failure> {
+    let request = v1::MintMirrorTokenRequest {
+        repository: repository.to_string(),
+        refused_token_id: refused.unwrap_or_default(),
+    };
     let question = async |mut tokens: TokensClient<_>| tokens.mint_mirror_token(request.clone()).await;
     Ok(Minted::read(client.ask_tokens(question).await?, repository)?)
 }

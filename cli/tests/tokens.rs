@@ -19,6 +19,7 @@ use v1::tokens_server::{Tokens, TokensServer};
 #[derive(Clone, Default)]
 struct Control {
     asked: Arc<Mutex<Vec<String>>>,
+    refused: Arc<Mutex<Vec<String>>>,
     refusal: Option<Status>,
 }
 
@@ -46,7 +47,9 @@ impl Tokens for Control {
         &self,
         request: Request<v1::MintMirrorTokenRequest>,
     ) -> Result<Response<v1::MintMirrorTokenResponse>, Status> {
-        self.asked.lock().unwrap().push(request.into_inner().repository);
+        let v1::MintMirrorTokenRequest { repository, refused_token_id } = request.into_inner();
+        self.asked.lock().unwrap().push(repository);
+        self.refused.lock().unwrap().push(refused_token_id);
         match &self.refusal {
             Some(refusal) => Err(refusal.clone()),
             None => Ok(Response::new(v1::MintMirrorTokenResponse {
@@ -144,6 +147,26 @@ fn git_gets_the_token_where_it_asks_for_it_and_nothing_elsewhere() {
     let broken = served.helper("get", "protocol\n");
     assert_eq!((broken.status.code(), stdout(&broken)), (Some(1), ""));
     assert_eq!(served.asked(), 1, "control is asked only where its answer is handed on");
+}
+
+#[test]
+fn a_token_that_the_host_refused_is_told_to_control_by_its_name_alone() {
+    let served = serve(Control::default());
+    for question in [
+        "protocol=https\nhost=evil.example\nusername=x-access-token\npassword=ghs_hush\n",
+        "protocol=https\nhost=github.com\npath=acme/web\npassword=ghs_hush\n",
+        "protocol=https\nhost=github.com\nusername=x-access-token\n",
+    ] {
+        let silent = served.helper("erase", question);
+        assert_eq!((silent.status.code(), stdout(&silent), stderr(&silent)), (Some(0), "", ""), "{question}");
+    }
+    assert_eq!(served.asked(), 0);
+    let refused = "protocol=https\nhost=github.com\nusername=x-access-token\npassword=ghs_hush\n\n";
+    let told = served.helper("erase", refused);
+    assert_eq!((told.status.code(), stdout(&told), stderr(&told)), (Some(0), "", ""));
+    assert_eq!(*served.control.refused.lock().unwrap(), [gitdoor_proto::token_id("ghs_hush")]);
+    let twice = served.helper("erase", "protocol=https\nhost=github.com\npassword=a\npassword=b\n");
+    assert_eq!(twice.status.code(), Some(1));
 }
 
 #[test]

@@ -1,17 +1,12 @@
 //! The forge as control needs it: tokens of three scopes, a repository's facts, and why it gives neither.
 
 use std::fmt;
-use std::fmt::Write as _;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use gitdoor_proto::RepositoryName;
+use gitdoor_proto::{RepositoryName, token_id};
 use secrecy::{ExposeSecret, SecretString};
-use sha2::{Digest, Sha256};
-
-/// Bytes of the token's hash that name it; 64 bits tell apart all tokens that one control ever holds.
-const ID_BYTES: usize = 8;
 
 /// A git host that mints short-lived tokens for repositories.
 pub trait Forge: Send + Sync + 'static {
@@ -96,11 +91,7 @@ impl Minted {
         minted_at: SystemTime,
         expires_at: SystemTime,
     ) -> Self {
-        let hash = Sha256::digest(token.expose_secret());
-        let mut id = String::with_capacity(2 * ID_BYTES);
-        for byte in hash.iter().take(ID_BYTES) {
-            let _infallible = write!(id, "{byte:02x}");
-        }
+        let id = token_id(token.expose_secret());
         Self(Arc::new(Inner { token, id, repository, minted_at, expires_at }))
     }
 

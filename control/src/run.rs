@@ -181,6 +181,9 @@ pub enum Invalid {
     /// A rate that no bucket has.
     #[error("options.api_rate: a number above 0 and at most 10000, or 0 for the default")]
     ApiRate,
+    /// No name of a token.
+    #[error("refused_token_id: the 16 hex digits of a token_id, or nothing")]
+    RefusedTokenId,
     /// A page that is too large.
     #[error("page_size: 1 to 1000, or 0 for 100")]
     PageSize,

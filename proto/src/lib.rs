@@ -13,6 +13,7 @@ pub mod repository;
 mod secret;
 #[cfg(feature = "tls")]
 pub mod tls;
+mod token;
 
 /// The generated messages, clients and servers of `gitdoor.v1`.
 #[expect(
@@ -29,3 +30,4 @@ pub use permit::{Permit, Token};
 pub use reason::{Denial, Reason};
 pub use refname::{Pattern, RefName};
 pub use repository::RepositoryName;
+pub use token::{is_token_id, token_id};

@@ -88,6 +88,21 @@ async fn the_token_goes_to_its_host_over_https_and_nowhere_else() {
 }
 
 #[tokio::test]
+async fn a_token_that_github_refuses_fails_one_fetch_and_the_next_has_another() {
+    let world = World::start(PROGRAM).await;
+    world.github.create("acme/api");
+    let git = git(&world);
+    let helper = helper(&world, &world.runs_address(), "acme/api");
+    git.run(&["-c", &helper, "clone", "--quiet", "--mirror", &git.url("acme/api"), "mirror"]).await.ok();
+    world.github.expire_tokens();
+    let mirror = git.at("mirror");
+    mirror.run(&["-c", &helper, "fetch", "--quiet"]).await.code_is(128).says("Authentication failed");
+    mirror.run(&["-c", &helper, "fetch", "--quiet"]).await.ok();
+    assert_eq!(world.github.mints().len(), 2);
+    world.finish().await;
+}
+
+#[tokio::test]
 async fn without_control_or_with_a_repository_that_is_none_git_gets_nothing() {
     let world = World::start(PROGRAM).await;
     world.github.create("acme/api");

@@ -24,7 +24,8 @@ clone --mirror https://github.com/acme/api
 
   The empty helper keeps git from handing the token on to others that are configured. Git names what it wants \
 after the command: `get` is answered, where git asks for https to --forge-host, and for the repository where it names one; \
-`store` and `erase` do nothing.";
+`erase`, of a token that the host refused, makes control give another next time, once a minute at most; `store` does \
+nothing.";
 
 /// What all commands about tokens have in common.
 #[derive(Debug, clap::Args)]

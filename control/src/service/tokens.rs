@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use gitdoor_proto::v1::tokens_server::Tokens;
-use gitdoor_proto::{RepositoryName, v1};
+use gitdoor_proto::{RepositoryName, is_token_id, v1};
 use tonic::{Request, Response, Status};
 
 use super::page;
@@ -41,7 +41,15 @@ impl<S: Store, F: Forge> TokensService<S, F> {
     ) -> Result<v1::MintMirrorTokenResponse, Failure> {
         let repository = RepositoryName::parse(&message.repository).map_err(Invalid::Repository)?;
         let refused = |error| Failure::NoToken { repository: repository.clone(), error };
-        let minted = self.forge.mirror_token(&repository, now).await.map_err(refused)?;
+        let v1::MintMirrorTokenRequest { refused_token_id, .. } = message;
+        if !refused_token_id.is_empty() && !is_token_id(&refused_token_id) {
+            return Err(Invalid::RefusedTokenId.into());
+        }
+        let mut minted = self.forge.mirror_token(&repository, now).await.map_err(refused)?;
+        // Only this repository's: whoever may ask for it must not drop another's.
+        if minted.id() == refused_token_id && self.forge.reject(&refused_token_id, now).await {
+            minted = self.forge.mirror_token(&repository, now).await.map_err(refused)?;
+        }
         let row = MirrorToken::new(MirrorTokenId::generate()?, &minted, asked_by, now).map_err(refused)?;
         self.store.record_mirror_token(&row).await?;
         Ok(v1::MintMirrorTokenResponse { token: minted.expose().to_owned(), mirror_token: Some(row.into()) })

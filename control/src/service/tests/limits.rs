@@ -92,11 +92,11 @@ async fn lists_and_shows_keep_nothing_else_from_the_store_and_a_mirror_no_run_fr
             tokens = TokensClient::new(control.runs().await);
         }
         let mut tokens = tokens.clone();
-        let mint = v1::MintMirrorTokenRequest { repository: "acme/api".into() };
+        let mint = v1::MintMirrorTokenRequest { repository: "acme/api".into(), ..Default::default() };
         minting.push(tokio::spawn(async move { tokens.mint_mirror_token(mint).await }));
     }
     let full = async {
-        let mint = v1::MintMirrorTokenRequest { repository: "acme".into() };
+        let mint = v1::MintMirrorTokenRequest { repository: "acme".into(), ..Default::default() };
         loop {
             let refused = tokens.mint_mirror_token(mint.clone()).await.unwrap_err();
             if refused.code() == Code::ResourceExhausted {

@@ -16,7 +16,15 @@ async fn mint(
     tokens: &mut TokensClient<Channel>,
     repository: &str,
 ) -> Result<v1::MintMirrorTokenResponse, tonic::Status> {
-    let message = v1::MintMirrorTokenRequest { repository: repository.into() };
+    mint_but(tokens, repository, "").await
+}
+
+async fn mint_but(
+    tokens: &mut TokensClient<Channel>,
+    repository: &str,
+    refused: &str,
+) -> Result<v1::MintMirrorTokenResponse, tonic::Status> {
+    let message = v1::MintMirrorTokenRequest { repository: repository.into(), refused_token_id: refused.into() };
     Ok(tokens.mint_mirror_token(message).await?.into_inner())
 }
 
@@ -52,6 +60,39 @@ async fn a_mirrors_token_is_for_one_repository_and_each_that_is_handed_out_has_a
         assert!(!holds(b"ghs_"));
     }
     assert_eq!(searched, 1, "the row is in one of the files, which the search therefore reads");
+}
+
+#[tokio::test]
+async fn a_token_that_the_forge_refuses_is_replaced_once_a_minute_and_no_others_is() {
+    let (control, _folder) = stalling(Times::default()).await;
+    let mut tokens = TokensClient::new(control.runs().await);
+    let (first, web) = (mint(&mut tokens, "acme/api").await.unwrap(), mint(&mut tokens, "acme/web").await.unwrap());
+    let id = |minted: &v1::MintMirrorTokenResponse| minted.mirror_token.as_ref().unwrap().token_id.clone();
+    let other = mint_but(&mut tokens, "acme/api", &id(&web)).await.unwrap();
+    assert_eq!(other.token, first.token, "what another repository has is not this one's to refuse");
+    assert_eq!(mint(&mut tokens, "acme/web").await.unwrap().token, web.token);
+
+    let second = mint_but(&mut tokens, "acme/api", &id(&first)).await.unwrap();
+    assert!(second.token != first.token && id(&second) != id(&first));
+    assert_eq!(
+        mint(&mut tokens, "acme/api").await.unwrap().token,
+        second.token,
+        "and whoever asks next has it, too"
+    );
+    let late = mint_but(&mut tokens, "acme/api", &id(&first)).await.unwrap();
+    assert_eq!(late.token, second.token, "it was replaced already");
+    let soon = mint_but(&mut tokens, "acme/api", &id(&second)).await.unwrap();
+    assert_eq!(soon.token, second.token, "a forge that refuses good tokens makes control mint no storm of them");
+    control.forge.a_minute_passes();
+    let third = mint_but(&mut tokens, "acme/api", &id(&second)).await.unwrap();
+    assert_ne!(third.token, second.token);
+
+    let invalid = mint_but(&mut tokens, "acme/api", "ghs_hush").await.unwrap_err();
+    assert_eq!(invalid.code(), Code::InvalidArgument);
+    assert!(
+        invalid.message().starts_with("refused_token_id: ") && !invalid.message().contains("hush"),
+        "{invalid}"
+    );
 }
 
 #[tokio::test]
