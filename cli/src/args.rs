@@ -4,6 +4,8 @@
 
 mod certs;
 mod control;
+mod doctor;
+mod env;
 mod token;
 
 use std::time::Duration;
@@ -15,6 +17,8 @@ use gitdoor_proto::{Pattern, RepositoryName, RunId};
 
 pub(crate) use certs::{CertsArgs, Name};
 pub(crate) use control::ControlTls;
+pub(crate) use doctor::DoctorArgs;
+pub(crate) use env::{EnvArgs, Format};
 
 pub(crate) use self::token::{Mirror, TokenArgs, TokenCommand};
 
@@ -52,6 +56,10 @@ Examples:
   A token for a trusted host's clone of a repository; and which were handed out?
     gitdoor token mirror --repository acme/api
     gitdoor token list
+
+  Wire a sandbox to the door; and, in it: is there a GitHub credential?
+    eval \"$(gitdoor env --host git.example.com --bearer-file bearer)\"
+    gitdoor doctor
 
 Exit status:
    0  done
@@ -118,6 +126,12 @@ pub(crate) enum Command {
     /// Make a small CA and the certificates of a first deployment
     #[command(after_long_help = certs::AFTER)]
     Certs(CertsArgs),
+    /// Print the environment of a sandbox, and write its bearer where git and gh find it
+    #[command(after_long_help = env::AFTER)]
+    Env(Box<EnvArgs>),
+    /// Look for GitHub credentials in the workspace that this runs in, and ask the door what its run may do
+    #[command(after_long_help = doctor::AFTER)]
+    Doctor(Box<DoctorArgs>),
     /// Print a completion script for a shell
     ///
     /// For bash: `gitdoor completion bash > /etc/bash_completion.d/gitdoor`
@@ -326,7 +340,11 @@ mod tests {
     fn parse(line: &str) -> Result<Box<RunArgs>, clap::Error> {
         match Args::try_parse_from(line.split_ascii_whitespace())?.command {
             Command::Run(args) => Ok(args),
-            Command::Token(_) | Command::Certs(_) | Command::Completion { .. } => {
+            Command::Token(_)
+            | Command::Certs(_)
+            | Command::Env(_)
+            | Command::Doctor(_)
+            | Command::Completion { .. } => {
                 panic!("not a command about runs: {line}")
             }
         }

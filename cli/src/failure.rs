@@ -12,6 +12,8 @@ use crate::answer::Incomplete;
 use crate::certs::CertsError;
 use crate::client::root_cause;
 use crate::credential::Malformed;
+use crate::doctor::Ailment;
+use crate::env::EnvError;
 
 /// Why a command did not do what it should.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +24,12 @@ pub(crate) enum Failure {
     /// Certificates could not be made.
     #[error(transparent)]
     Certs(#[from] CertsError),
+    /// A sandbox could not be wired.
+    #[error(transparent)]
+    Env(#[from] EnvError),
+    /// A workspace is not as it should be; what is wrong was printed.
+    #[error("this workspace is not what it should be: {0}")]
+    Workspace(#[from] Ailment),
     /// A repository was given to a run that cannot push.
     #[error("--repository: only a run with --identity write is bound to a repository")]
     RepositoryWithoutWrite,
@@ -102,9 +110,11 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Control(_) => 64,
+            Self::Env(error) => error.exit_code(),
             Self::RepositoryWithoutWrite | Self::CredentialAction { .. } => 2,
             Self::Certs(error) => error.exit_code(),
             Self::Question(_)
+            | Self::Workspace(_)
             | Self::Input(_)
             | Self::Unreachable(_)
             | Self::Refused(_)
@@ -132,7 +142,9 @@ impl Failure {
                 "it may have been done all the same: `gitdoor run show` or `gitdoor token list` tells; ask again",
             ),
             Self::Incomplete(_) => Some("are this program and gitdoor-control of the same version?"),
+            Self::Workspace(ailment) => Some(ailment.advice()),
             Self::CredentialAction { .. }
+            | Self::Env(_)
             | Self::Question(_)
             | Self::Input(_)
             | Self::Runtime(_)

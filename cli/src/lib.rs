@@ -1,14 +1,17 @@
 //! `gitdoor`, the operator's command line: registers, rotates, revokes and shows runs over control's `Runs` service, asks
-//! its `Tokens` service for mirrors, and makes the certificates of a first deployment.
+//! its `Tokens` service for mirrors, makes the certificates of a first deployment, and wires and examines workspaces.
 //!
 //! What a command answers goes to standard output, everything else to standard error. A bearer or a token is written
 //! once, to standard output, by the command that asked for it.
 
 mod answer;
 mod args;
+mod bearer;
 mod certs;
 mod client;
 mod credential;
+mod doctor;
+mod env;
 mod failure;
 mod output;
 mod run;
@@ -40,6 +43,8 @@ fn perform(command: Command) -> Result<(), Failure> {
         Command::Run(args) => run::perform(*args),
         Command::Token(args) => token::perform(*args),
         Command::Certs(args) => output::write(certs::perform(&args)?.as_bytes()),
+        Command::Env(args) => env::perform(*args),
+        Command::Doctor(args) => doctor::perform(*args),
         Command::Completion { shell } => output::write(&completion(shell)),
     }
 }

@@ -2,6 +2,7 @@
 
 mod json;
 mod text;
+mod workspace;
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
@@ -11,6 +12,7 @@ use gitdoor_proto::RepositoryName;
 use crate::answer::mirror::{Minted, MirrorToken};
 use crate::answer::{Issued, Run, Shown};
 use crate::credential::Host;
+use crate::doctor::Examination;
 use crate::failure::Failure;
 
 /// How answers are shown.
@@ -109,6 +111,17 @@ pub(crate) fn not_for_this(host: &Host, repository: &RepositoryName) {
 pub(crate) fn write(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(Failure::Output)
+}
+
+/// What was found in a workspace.
+pub(crate) fn examined(examination: &Examination, json: bool) -> Result<(), Failure> {
+    let text = if json { workspace::json(examination) } else { workspace::text(examination) };
+    write(text.as_bytes())
+}
+
+/// Says on standard error what whoever asked should know beside the answer.
+pub(crate) fn note(text: &str) {
+    say(&text::note(text));
 }
 
 /// Says why a command failed and what to do, and gives its exit code.

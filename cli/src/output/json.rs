@@ -54,8 +54,9 @@ pub(super) fn mirror_tokens(rows: &[MirrorToken]) -> String {
     line(&Listed { mirror_tokens: rows })
 }
 
+/// A value on a line of its own.
 #[expect(clippy::expect_used, reason = "the values have string keys and no fallible serializer of their own")]
-fn line(value: &impl Serialize) -> String {
+pub(super) fn line(value: &impl Serialize) -> String {
     let mut line = serde_json::to_string(value).expect("a plain value is JSON");
     line.push('\n');
     line

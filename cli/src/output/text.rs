@@ -41,6 +41,11 @@ pub(super) fn failure(failure: &Failure) -> String {
     text
 }
 
+/// What is said beside an answer.
+pub(super) fn note(text: &str) -> String {
+    format!("gitdoor: {}\n", escaped(text))
+}
+
 /// All runs, a line each.
 pub(super) fn listed(runs: &[Run]) -> String {
     let mut rows = vec![["RUN", "IDENTITY", "STATE", "EXPIRES", "REPOSITORY"].map(str::to_owned).to_vec()];
@@ -158,7 +163,7 @@ fn verdict(pushed: &PushedRef, outcome: &'static str) -> String {
 }
 
 /// Columns as wide as their widest cell, two spaces between, nothing at the ends of lines.
-fn table(rows: &[Vec<String>]) -> String {
+pub(super) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let widths: Vec<usize> = (0..columns)
         .map(|column| {
@@ -177,7 +182,7 @@ fn table(rows: &[Vec<String>]) -> String {
 }
 
 /// The text with what could move a terminal's cursor or turn its text around spelled out.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
         if is_unsafe(c) {
             out.extend(c.escape_default());

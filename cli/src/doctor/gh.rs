@@ -1,0 +1,82 @@
+//! The file in which gh keeps tokens, by host.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::shapes::is_bearer;
+use super::surroundings::Surroundings;
+use super::{Findings, Kind};
+use crate::env::HOSTS;
+
+/// Looks into each.
+pub(super) fn look(surroundings: &Surroundings, findings: &mut Findings) {
+    for file in files(surroundings) {
+        let Ok(text) = fs::read_to_string(&file) else { continue };
+        for (host, token) in tokens(&text) {
+            if !is_bearer(token) {
+                findings.add_in(Kind::GhToken, &file, host);
+            }
+        }
+    }
+}
+
+/// Where they are.
+pub(super) fn files(surroundings: &Surroundings) -> Vec<PathBuf> {
+    let named = surroundings.variable("GH_CONFIG_DIR").map(|folder| PathBuf::from(folder).join(HOSTS));
+    named.into_iter().chain(surroundings.in_config("gh/hosts.yml")).collect()
+}
+
+/// The hosts of a `hosts.yml`, each with its lines; what is before the first has no host.
+pub(super) fn hosts(text: &str) -> Vec<(&str, &str)> {
+    let mut hosts: Vec<(&str, usize, usize)> = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let is_key = !line.starts_with([' ', '\t', '#', '-', '\n', '\r']);
+        match (hosts.last_mut(), is_key) {
+            (None, _) | (Some(_), true) => {
+                let name = if is_key { line.split(": ").next().unwrap_or_default() } else { "" };
+                hosts.push((name.trim().trim_end_matches(':').trim_matches(['"', '\'']), at, at + line.len()));
+            }
+            (Some(last), false) => last.2 = at + line.len(),
+        }
+        at += line.len();
+    }
+    hosts.into_iter().filter_map(|(name, from, to)| Some((name, text.get(from..to)?))).collect()
+}
+
+/// The tokens, each with its host. A host may have several users.
+pub(super) fn tokens(text: &str) -> Vec<(&str, &str)> {
+    hosts(text)
+        .into_iter()
+        .flat_map(|(host, lines)| lines.split(['\n', '{', ',', '}']).map(move |part| (host, part)))
+        .filter_map(|(host, part)| {
+            let (_, token) = part.split_once("oauth_token:")?;
+            let token = token.trim().trim_matches(['"', '\'']);
+            (!token.is_empty()).then_some((host, token))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_token_is_found_with_its_host() {
+        let text = "github.com:\n    users:\n        octo:\n            oauth_token: gho_1\n    oauth_token: 'gho_1'\n\
+                    \"git.example.com\":\n    oauth_token: sbr_2\nghe.example: {user: x, oauth_token: y}\nempty:\n  oauth_token:\n";
+        let expected =
+            [("github.com", "gho_1"), ("github.com", "gho_1"), ("git.example.com", "sbr_2"), ("ghe.example", "y")];
+        assert_eq!(tokens(text), expected);
+        assert_eq!(tokens(""), []);
+        assert_eq!(tokens("    oauth_token: x\n"), [("", "x")]);
+    }
+
+    #[test]
+    fn the_hosts_are_the_whole_text() {
+        let text = "# a\na.example:\n    user: x\n\nb.example:\n    user: y\n";
+        let hosts = hosts(text);
+        assert_eq!(hosts.iter().map(|(_, lines)| *lines).collect::<String>(), text);
+        assert_eq!(hosts.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["", "a.example", "b.example"]);
+    }
+}

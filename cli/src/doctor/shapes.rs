@@ -1,0 +1,167 @@
+//! Credentials by their shape, in any bytes: GitHub's tokens, private keys in PEM, and URLs of GitHub's with a password.
+//!
+//! <https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/>. Placeholders
+//! of documents and variables of scripts are not taken for credentials.
+
+use std::collections::BTreeSet;
+
+use gitdoor_proto::Bearer;
+use memchr::memmem::find_iter;
+
+use super::Kind;
+
+const TOKENS: [(&[u8], Kind); 6] = [
+    (b"ghp_", Kind::PersonalToken),
+    (b"github_pat_", Kind::FineGrainedToken),
+    (b"gho_", Kind::OauthToken),
+    (b"ghu_", Kind::UserToken),
+    (b"ghs_", Kind::InstallationToken),
+    (b"ghr_", Kind::RefreshToken),
+];
+
+/// Fewest characters after a token's prefix; GitHub's have 36 or more.
+const TOKEN_CHARS: usize = 30;
+/// Fewest different ones among them: `ghp_xxxx...` is a document's.
+const TOKEN_DIFFERENT: usize = 8;
+/// Fewest characters of base64 after the first line of a key.
+const KEY_CHARS: usize = 16;
+/// Most characters between a URL's scheme and its host.
+const USER_INFO_CHARS: usize = 512;
+/// Fewest characters of a password in a URL.
+const PASSWORD_CHARS: usize = 8;
+
+/// The kinds of credentials that are in here.
+pub(super) fn find(bytes: &[u8]) -> BTreeSet<Kind> {
+    let tokens = TOKENS.iter().filter(|(prefix, _)| find_iter(bytes, prefix).any(|at| is_token(bytes, at, prefix)));
+    let mut kinds: BTreeSet<Kind> = tokens.map(|(_, kind)| *kind).collect();
+    if has_private_key(bytes) {
+        kinds.insert(Kind::PrivateKey);
+    }
+    if [&b"@github.com"[..], b"@api.github.com"]
+        .iter()
+        .any(|host| find_iter(bytes, host).any(|at| is_url(bytes, at)))
+    {
+        kinds.insert(Kind::UrlPassword);
+    }
+    kinds
+}
+
+/// Whether a text is a run's bearer, which is no credential of GitHub's.
+pub(super) fn is_bearer(text: &str) -> bool {
+    Bearer::parse(text).is_ok()
+}
+
+fn is_token(bytes: &[u8], at: usize, prefix: &[u8]) -> bool {
+    let (before, from) = bytes.split_at_checked(at).unwrap_or_default();
+    if before.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_') {
+        return false;
+    }
+    // An installation token may hold a JWT.
+    let is_part = |byte: &&u8| {
+        byte.is_ascii_alphanumeric() || **byte == b'_' || (prefix == b"ghs_" && (**byte == b'.' || **byte == b'-'))
+    };
+    let token: Vec<u8> = from.iter().skip(prefix.len()).take(TOKEN_CHARS).take_while(is_part).copied().collect();
+    token.len() == TOKEN_CHARS && token.iter().collect::<BTreeSet<_>>().len() >= TOKEN_DIFFERENT
+}
+
+/// Whether a private key begins in here.
+pub(super) fn has_private_key(bytes: &[u8]) -> bool {
+    const END: &[u8] = b"PRIVATE KEY-----";
+    find_iter(bytes, b"-----BEGIN ").any(|at| {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let head = rest.get(..64).unwrap_or(rest);
+        let Some(end) = find_iter(head, END).next() else { return false };
+        let mut body = rest.get(end + END.len()..).unwrap_or_default();
+        // A line's end as it is, or as a string in JSON or in a variable has it.
+        for end in [&b"\r"[..], b"\n", b"\\r", b"\\n", b" "] {
+            body = body.strip_prefix(end).unwrap_or(body);
+        }
+        let base64 = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'+' || **byte == b'/';
+        body.starts_with(b"Proc-Type:") || body.iter().take(KEY_CHARS).take_while(base64).count() == KEY_CHARS
+    })
+}
+
+/// Whether a user and password stand before this `@`.
+fn is_url(bytes: &[u8], at: usize) -> bool {
+    let before = bytes.get(at.saturating_sub(USER_INFO_CHARS)..at).unwrap_or_default();
+    let Some(scheme) = memchr::memmem::rfind(before, b"://") else { return false };
+    let Some(Ok(user_info)) = before.get(scheme + 3..).map(str::from_utf8) else { return false };
+    let Some((_user, password)) = user_info.split_once(':') else { return false };
+    // `${TOKEN}`, `<token>`, `***`: no password.
+    let is_plain = |c: char| c.is_ascii_graphic() && !"/${}<>*()[]\"'`\\".contains(c);
+    password.len() >= PASSWORD_CHARS && password.chars().all(is_plain) && !is_bearer(password)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &str = "AbCdEfGhIjKlMnOpQrStUvWxYz0123456789";
+    const BEARER: &str = "sbr_r1.AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
+
+    fn kinds(text: &str) -> Vec<Kind> {
+        find(text.as_bytes()).into_iter().collect()
+    }
+
+    #[test]
+    fn a_token_is_known_by_its_prefix_wherever_it_stands() {
+        for (prefix, kind) in TOKENS {
+            let token = format!("{}{BODY}", str::from_utf8(prefix).unwrap());
+            for text in [token.clone(), format!("a={token}"), format!("\"{token}\"\n"), format!("x:{token}@h")] {
+                assert_eq!(kinds(&text), [kind], "{text}");
+            }
+            assert_eq!(kinds(&format!("x{token}")), [], "part of a word");
+        }
+        assert_eq!(kinds(&format!("ghs_123456_eyJ0eXAi.eyJpc3Mi-{BODY}")), [Kind::InstallationToken]);
+    }
+
+    #[test]
+    fn what_only_begins_like_a_token_is_none() {
+        for text in
+            ["ghp_", "ghp_short", "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "github_pat_YOUR-TOKEN", BEARER]
+        {
+            assert_eq!(kinds(text), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_private_key_is_known_by_its_first_lines() {
+        for label in ["", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "] {
+            for end in ["\n", "\r\n", "\\n"] {
+                let text = format!("x-----BEGIN {label}PRIVATE KEY-----{end}MIIEvQIBADANBgkqhkiG9w0B");
+                assert_eq!(kinds(&text), [Kind::PrivateKey], "{text}");
+            }
+        }
+        assert_eq!(kinds("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n"), [Kind::PrivateKey]);
+        for text in [
+            "-----BEGIN PUBLIC KEY-----\nMIIEvQIBADANBgkqhkiG9w0B",
+            "if line == \"-----BEGIN PRIVATE KEY-----\" {",
+            "-----BEGIN PRIVATE KEY-----\n...\n",
+        ] {
+            assert_eq!(kinds(text), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_password_in_a_url_of_githubs_is_known_and_a_placeholder_is_none() {
+        assert_eq!(kinds("git clone https://octo:hunter2hunter2@github.com/acme/api"), [Kind::UrlPassword]);
+        for text in [
+            "https://github.com/acme/api",
+            "https://octo@github.com/acme/api",
+            "git@github.com:acme/api",
+            "https://x-access-token:${GITHUB_TOKEN}@github.com/acme/api",
+            "https://x:<your-token>@github.com/",
+            &format!("https://x:{BEARER}@github.com/"),
+        ] {
+            assert_eq!(kinds(text), [], "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_looked_through(bytes: Vec<u8>) {
+            find(&bytes);
+            find(&[b"-----BEGIN ", bytes.as_slice(), b"PRIVATE KEY-----", bytes.as_slice(), b"@github.com"].concat());
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What there is to look at: read once, at the start.
+
+use std::path::{Path, PathBuf};
+
+use super::Findings;
+use super::git_config::{self, Setting};
+use super::tree::Tree;
+use crate::args::DoctorArgs;
+
+/// A workspace from the inside.
+pub(super) struct Surroundings {
+    environment: Vec<(String, String)>,
+    homes: Vec<PathBuf>,
+    workspaces: Vec<PathBuf>,
+    proc: PathBuf,
+    tree: Tree,
+    settings: Vec<Setting>,
+    /// What could not be looked at.
+    notes: Vec<String>,
+}
+
+impl Surroundings {
+    /// Reads the environment, git's settings and the names of the files.
+    pub(super) fn of(args: DoctorArgs) -> Self {
+        let variables = std::env::vars_os();
+        let text = |value: std::ffi::OsString| value.to_string_lossy().into_owned();
+        let environment: Vec<_> = variables.map(|(name, value)| (text(name), text(value))).collect();
+        let home = environment.iter().find(|(name, value)| name == "HOME" && !value.is_empty());
+        let homes = or(args.homes, home.map(|(_, value)| value.into()));
+        let workspaces = or(args.workspaces, std::env::current_dir().ok());
+        Self::read(environment, homes, workspaces, args.proc)
+    }
+
+    /// The same, as it is now.
+    pub(super) fn again(self) -> Self {
+        Self::read(self.environment, self.homes, self.workspaces, self.proc)
+    }
+
+    fn read(
+        environment: Vec<(String, String)>,
+        homes: Vec<PathBuf>,
+        workspaces: Vec<PathBuf>,
+        proc: PathBuf,
+    ) -> Self {
+        let mut notes = Vec::new();
+        let mut exact = |roots: Vec<PathBuf>| -> Vec<PathBuf> {
+            let found = roots.into_iter().filter_map(|root| match root.canonicalize() {
+                Ok(root) => Some(root),
+                Err(why) => {
+                    notes.push(format!("{}: {why}; it was not looked through", root.display()));
+                    None
+                }
+            });
+            found.collect()
+        };
+        let (homes, workspaces) = (exact(homes), exact(workspaces));
+        let tree = Tree::walk(&homes.iter().chain(&workspaces).collect::<Vec<_>>());
+        notes.extend(tree.stopped_short());
+        let mut read = Self { environment, homes, workspaces, proc, tree, settings: Vec::new(), notes };
+        let (settings, unread) = git_config::read(&read);
+        read.settings = settings;
+        read.notes.extend(unread);
+        read
+    }
+
+    /// Says what could not be looked at.
+    pub(super) fn remark(&self, findings: &mut Findings) {
+        for note in &self.notes {
+            findings.stopped_short(note);
+        }
+    }
+
+    /// Every variable.
+    pub(super) fn environment(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// A variable that is not empty.
+    pub(super) fn variable(&self, name: &str) -> Option<&str> {
+        self.environment().find(|(known, value)| *known == name && !value.is_empty()).map(|(_, value)| value)
+    }
+}
+
+/// The places.
+impl Surroundings {
+    /// Homes, by their full names.
+    pub(super) fn homes(&self) -> &[PathBuf] {
+        &self.homes
+    }
+
+    /// Folders of work, likewise.
+    pub(super) fn workspaces(&self) -> &[PathBuf] {
+        &self.workspaces
+    }
+
+    /// Where the processes are.
+    pub(super) fn proc(&self) -> &Path {
+        &self.proc
+    }
+
+    /// The files.
+    pub(super) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// git's settings.
+    pub(super) fn settings(&self) -> &[Setting] {
+        &self.settings
+    }
+
+    /// Places of this name below the folders of settings: what `XDG_CONFIG_HOME` names, and each home's `.config`.
+    pub(super) fn in_config(&self, name: &str) -> Vec<PathBuf> {
+        self.below("XDG_CONFIG_HOME", ".config", name)
+    }
+
+    /// Likewise, below the folders of caches.
+    pub(super) fn in_cache(&self, name: &str) -> Vec<PathBuf> {
+        self.below("XDG_CACHE_HOME", ".cache", name)
+    }
+
+    /// Places of this name in the homes.
+    pub(super) fn in_homes(&self, name: &str) -> Vec<PathBuf> {
+        self.homes.iter().map(|home| home.join(name)).collect()
+    }
+
+    fn below(&self, variable: &str, folder: &str, name: &str) -> Vec<PathBuf> {
+        let named = self.variable(variable).map(PathBuf::from);
+        let folders = named.into_iter().chain(self.in_homes(folder));
+        folders.map(|folder| folder.join(name)).collect()
+    }
+}
+
+fn or(named: Vec<PathBuf>, default: Option<PathBuf>) -> Vec<PathBuf> {
+    if named.is_empty() { default.into_iter().collect() } else { named }
+}

@@ -1,0 +1,115 @@
+//! The variables of a sandbox, in the order in which they are printed.
+//!
+//! git's settings come as variables too (`GIT_CONFIG_COUNT`), which win over every file of settings:
+//! <https://git-scm.com/docs/git-config#ENVIRONMENT>.
+
+use gitdoor_proto::{Bearer, RepositoryName};
+
+use super::Door;
+
+/// Variables that hold a credential of GitHub's, or did somewhere.
+pub(crate) const CREDENTIALS: [&str; 7] = [
+    "GH_TOKEN",
+    "GITHUB_TOKEN",
+    "GH_ENTERPRISE_TOKEN",
+    "GITHUB_ENTERPRISE_TOKEN",
+    "GITHUB_API_TOKEN",
+    "GITHUB_PAT",
+    "HOMEBREW_GITHUB_API_TOKEN",
+];
+
+/// Variables that lead to one. Each does nothing where it is empty.
+const WAYS: [&str; 5] = ["SSH_AUTH_SOCK", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_CONFIG_PARAMETERS", "GH_REPO"];
+
+/// Where GitHub's repositories are, as a clone, a submodule or a remote names them.
+const FORGE: [&str; 3] = ["https://github.com/", "git@github.com:", "ssh://git@github.com/"];
+
+/// Reads gh's file, by the shell alone: the bearer is in no argument and in no variable.
+const FROM_FILE: &str = "!f() { test \"$1\" = get || exit 0; while read -r key value; do \
+     test \"$key\" = oauth_token: && printf 'username=x-access-token\\npassword=%s\\n' \"$value\"; \
+     done <\"$GH_CONFIG_DIR/hosts.yml\"; }; f";
+
+/// Takes it from where it is already.
+const FROM_VARIABLE: &str = "!f() { test \"$1\" = get || exit 0; \
+     printf 'username=x-access-token\\npassword=%s\\n' \"$GH_ENTERPRISE_TOKEN\"; }; f";
+
+/// What is set and what must not be.
+#[derive(Default)]
+pub(crate) struct Variables {
+    set: Vec<(String, String)>,
+    unset: Vec<&'static str>,
+}
+
+impl Variables {
+    /// What is the same for every run.
+    pub(super) fn creation(&mut self, door: &Door, ca: Option<&str>, variables_only: bool) {
+        self.add("GH_HOST", door.to_string());
+        self.add("GH_PROMPT_DISABLED", "1");
+        self.add("GH_NO_UPDATE_NOTIFIER", "1");
+        self.add("GIT_TERMINAL_PROMPT", "0");
+        // The door refuses LFS: a pointer is more use than a checkout that failed.
+        self.add("GIT_LFS_SKIP_SMUDGE", "1");
+        let url = door.url();
+        let helper = if variables_only { FROM_VARIABLE } else { FROM_FILE };
+        let mut settings = vec![
+            // The empty one first: no helper that is configured elsewhere is asked, or told.
+            ("credential.helper".to_owned(), String::new()),
+            (format!("credential.{url}.helper"), helper.to_owned()),
+            // A program that asks somebody, where only its variables were unset.
+            ("core.askPass".to_owned(), String::new()),
+        ];
+        settings.extend(FORGE.map(|forge| (format!("url.{url}/.insteadOf"), forge.to_owned())));
+        if let Some(ca) = ca {
+            settings.push((format!("http.{url}/.sslCAInfo"), ca.to_owned()));
+            self.add("SSL_CERT_FILE", ca);
+        }
+        self.add("GIT_CONFIG_COUNT", settings.len().to_string());
+        for (number, (key, value)) in settings.into_iter().enumerate() {
+            self.add(&format!("GIT_CONFIG_KEY_{number}"), key);
+            self.add(&format!("GIT_CONFIG_VALUE_{number}"), value);
+        }
+    }
+
+    /// Where a run's files are.
+    pub(super) fn config_dir(&mut self, folder: &str) {
+        self.add("GH_CONFIG_DIR", folder);
+    }
+
+    /// A run's bearer, where there are no files.
+    pub(super) fn bearer(&mut self, bearer: &Bearer) {
+        self.add(TOKEN, bearer.expose());
+    }
+
+    /// The repository of a gh that is in no clone.
+    pub(super) fn repository(&mut self, door: &Door, repository: &RepositoryName) {
+        self.add("GH_REPO", format!("{door}/{repository}"));
+    }
+
+    /// What is not set here and leads to a credential must not be set at all.
+    pub(super) fn unset_others(&mut self) {
+        let is_set = |name: &&str| self.set.iter().any(|(known, _)| known == name);
+        self.unset = CREDENTIALS.into_iter().chain(WAYS).filter(|name| !is_set(name)).collect();
+    }
+
+    fn add(&mut self, name: &str, value: impl Into<String>) {
+        self.set.push((name.to_owned(), value.into()));
+    }
+
+    /// What is set, in order.
+    pub(super) fn set(&self) -> &[(String, String)] {
+        &self.set
+    }
+
+    /// What must not be.
+    pub(super) fn unset(&self) -> &[&'static str] {
+        &self.unset
+    }
+
+    /// Whether this variable holds the bearer.
+    pub(super) fn is_secret(name: &str) -> bool {
+        name == TOKEN
+    }
+}
+
+/// What gh takes for every host but GitHub's.
+const TOKEN: &str = "GH_ENTERPRISE_TOKEN";
