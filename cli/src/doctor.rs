@@ -75,8 +75,8 @@ impl Ailment {
 /// What was found, and what was done.
 pub(crate) struct Examination {
     pub(crate) findings: Findings,
-    /// What was removed.
-    pub(crate) scrubbed: Vec<String>,
+    /// What was removed, where that was asked for.
+    pub(crate) scrubbed: Option<Vec<String>>,
     pub(crate) door: Standing,
 }
 
@@ -86,9 +86,9 @@ pub(crate) fn perform(args: DoctorArgs) -> Result<(), Failure> {
     let asking = door::Asking::of_flags(args.host.as_ref(), args.bearer_file.as_deref(), args.ca.as_deref())?;
     let mut surroundings = Surroundings::of(args);
     let mut findings = look(&surroundings);
-    let mut scrubbed = Vec::new();
+    let mut scrubbed = None;
     if scrub {
-        scrubbed = scrub::perform(&surroundings);
+        scrubbed = Some(scrub::perform(&surroundings));
         // What is there now is what is reported.
         surroundings = surroundings.again();
         findings = look(&surroundings);

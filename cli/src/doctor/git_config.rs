@@ -78,10 +78,16 @@ fn parse(printed: &[u8], place: &Path) -> Vec<Setting> {
     let setting = |pair: &[std::borrow::Cow<'_, str>]| {
         let [origin, setting] = pair else { return None };
         let (key, value) = setting.split_once('\n').unwrap_or((setting, ""));
-        let file = origin.strip_prefix("file:").map(|file| place.join(file.trim_matches('"')));
+        let file = origin.strip_prefix("file:").map(|file| located(file.trim_matches('"'), place));
         Some(Setting { file, key: key.to_owned(), value: value.to_owned() })
     };
     pairs.filter_map(setting).collect()
+}
+
+/// A repository's own file is named from its top, which may be above where git ran.
+fn located(file: &str, place: &Path) -> PathBuf {
+    let above = place.ancestors().map(|folder| folder.join(file));
+    above.into_iter().find(|path| path.is_file()).unwrap_or_else(|| place.join(file))
 }
 
 /// Looks at each setting.

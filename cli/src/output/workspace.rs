@@ -9,13 +9,15 @@ use crate::doctor::{Examination, Finding, Run, Standing};
 /// For people: a line each.
 pub(super) fn text(examination: &Examination) -> String {
     let Examination { findings, scrubbed, door } = examination;
+    // What is found where things were removed, was not.
+    let found = if scrubbed.is_some() { "left" } else { "found" };
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut add = |what: &str, words: &str| rows.push(vec![what.to_owned(), escaped(words)]);
-    for words in scrubbed {
+    for words in scrubbed.iter().flatten() {
         add("removed", words);
     }
     for Finding { kind, place } in findings.iter() {
-        add("found", &format!("{}, in {place}", kind.words()));
+        add(found, &format!("{}, in {place}", kind.words()));
     }
     for words in findings.notes() {
         add("note", words);
@@ -65,7 +67,7 @@ pub(super) fn json(examination: &Examination) -> String {
         "clean": findings.is_empty(),
         "complete": findings.is_complete(),
         "findings": found,
-        "scrubbed": scrubbed,
+        "scrubbed": scrubbed.as_deref().unwrap_or_default(),
         "notes": findings.notes(),
         "door": { "host": host, "standing": standing, "words": words, "run": run },
     }))

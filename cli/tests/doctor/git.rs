@@ -1,0 +1,100 @@
+//! git's settings, at every level.
+
+use super::{BEARER, PASSWORD, TOKEN, Workspace, shown};
+
+fn url() -> String {
+    format!("https://octo:{PASSWORD}@github.com/acme/api")
+}
+
+fn header() -> String {
+    format!("[http \"https://github.com/\"]\n\textraheader = Authorization: token {PASSWORD}\n")
+}
+
+#[test]
+fn a_credential_in_the_global_settings_is_found() {
+    let workspace = Workspace::new();
+    let file = workspace.write("home/.gitconfig", header());
+    workspace.finds("header", &format!("{}: http.https://github.com/.extraheader", shown(&file)));
+}
+
+#[test]
+fn a_credential_in_what_the_settings_include_is_found() {
+    let workspace = Workspace::new();
+    let file = workspace.write("elsewhere/more", header());
+    workspace.write("home/.gitconfig", format!("[include]\n\tpath = {}\n", shown(&file)));
+    workspace.finds("header", &format!("{}: http.https://github.com/.extraheader", shown(&file)));
+}
+
+#[test]
+fn a_credential_in_the_system_settings_is_found() {
+    let workspace = Workspace::new();
+    let file = workspace.write("etc/gitconfig", header());
+    let workspace = workspace.env("GIT_CONFIG_NOSYSTEM", "0").env("GIT_CONFIG_SYSTEM", shown(&file));
+    workspace.finds("header", &format!("{}: http.https://github.com/.extraheader", shown(&file)));
+}
+
+#[test]
+fn a_credential_in_a_repository_of_the_workspace_is_found() {
+    let workspace = Workspace::new();
+    workspace.git("work", &["init", "--quiet", "deep/api"]);
+    workspace.is_clean();
+    workspace.git("work/deep/api", &["remote", "add", "origin", &url()]);
+    let file = workspace.path("work/deep/api/.git/config");
+    workspace.finds("url_password", &format!("{}: remote.origin.url", shown(&file)));
+}
+
+#[test]
+fn a_credential_in_the_settings_of_a_worktree_is_found() {
+    let workspace = Workspace::new();
+    workspace.git("work", &["init", "--quiet", "api"]);
+    workspace.git("work/api", &["config", "extensions.worktreeConfig", "true"]);
+    workspace.git("work/api", &["config", "--worktree", "remote.origin.pushurl", &url()]);
+    let file = workspace.path("work/api/.git/config.worktree");
+    workspace.finds("url_password", &format!("{}: remote.origin.pushurl", shown(&file)));
+}
+
+#[test]
+fn a_credential_in_a_repository_above_the_workspace_is_found() {
+    let workspace = Workspace::new();
+    workspace.git("work", &["init", "--quiet", "api"]);
+    workspace.git("work/api", &["remote", "add", "origin", &url()]);
+    std::fs::create_dir(workspace.path("work/api/src")).unwrap();
+    let inner = shown(&workspace.path("work/api/src"));
+    let value = workspace.json(&["--workspace", &inner]);
+    let file = shown(&workspace.path("work/api/.git/config"));
+    assert_eq!(value["findings"][0]["place"], format!("{file}: remote.origin.url"), "{value}");
+}
+
+#[test]
+fn a_credential_in_the_settings_of_the_command_is_found() {
+    let workspace = Workspace::new().env("GIT_CONFIG_COUNT", "1");
+    let workspace = workspace
+        .env("GIT_CONFIG_KEY_0", "remote.origin.url")
+        .env("GIT_CONFIG_VALUE_0", format!("https://x:{PASSWORD}@ghe.example/"));
+    workspace.finds("url_password", "git configuration of the command: remote.origin.url");
+}
+
+#[test]
+fn a_credential_that_urls_are_rewritten_with_is_found_and_not_shown() {
+    let workspace = Workspace::new();
+    let file = workspace.write(
+        "home/.gitconfig",
+        format!("[url \"https://octo:{PASSWORD}@github.com/\"]\n\tinsteadOf = https://github.com/\n"),
+    );
+    workspace.finds("url_password", &format!("{}: url.***.insteadof", shown(&file)));
+    workspace.write("home/.gitconfig", format!("[url \"https://{TOKEN}@github.com/\"]\n\tinsteadOf = gh:\n"));
+    workspace.finds("url_password", &format!("{}: url.***.insteadof", shown(&file)));
+}
+
+#[test]
+fn the_doors_own_settings_are_no_finding() {
+    let workspace = Workspace::new();
+    workspace.write(
+        "home/.gitconfig",
+        format!(
+            "[url \"https://git.example.com/\"]\n\tinsteadOf = https://github.com/\n[http]\n\textraheader = \
+             Authorization: Bearer {BEARER}\n[remote \"x\"]\n\turl = https://x-access-token:{BEARER}@git.example.com/a/b\n"
+        ),
+    );
+    workspace.is_clean();
+}

@@ -1,0 +1,52 @@
+//! What answers when it is asked: the credential cache, an ssh agent, git's helpers.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
+
+use super::{BEARER, PASSWORD, Workspace, shown};
+
+#[test]
+fn a_credential_cache_that_answers_is_found() {
+    for name in ["home/.git-credential-cache/socket", "home/.cache/git/credential/socket"] {
+        let workspace = Workspace::new();
+        let socket = workspace.write(name, "");
+        workspace.is_clean();
+        std::fs::remove_file(&socket).unwrap();
+        let listener = UnixListener::bind(&socket).unwrap();
+        workspace.finds("credential_cache", &shown(&socket));
+        drop(listener);
+        workspace.is_clean();
+    }
+}
+
+#[test]
+fn an_ssh_agent_that_answers_is_found() {
+    let workspace = Workspace::new();
+    let socket = workspace.path("agent");
+    let workspace = workspace.env("SSH_AUTH_SOCK", shown(&socket));
+    workspace.is_clean();
+    let _agent = UnixListener::bind(&socket).unwrap();
+    workspace.finds("ssh_agent", &format!("SSH_AUTH_SOCK: {}", shown(&socket)));
+}
+
+#[test]
+fn what_a_helper_of_git_answers_for_github_is_found() {
+    let workspace = Workspace::new();
+    let helper =
+        workspace.write("bin/helper", format!("#!/bin/sh\necho username=octo\necho password=$(echo {PASSWORD})\n"));
+    std::fs::set_permissions(&helper, std::fs::Permissions::from_mode(0o755)).unwrap();
+    workspace.write("home/.gitconfig", format!("[credential]\n\thelper = {}\n", shown(&helper)));
+    let place = format!("git credential fill, in {}", shown(&workspace.path("work")));
+    workspace.finds("credential_helper", &place);
+    workspace.write("bin/helper", format!("#!/bin/sh\necho username=x\necho password={BEARER}\n"));
+    workspace.is_clean();
+}
+
+#[test]
+fn what_a_program_that_asks_for_passwords_answers_is_found() {
+    let workspace = Workspace::new();
+    let askpass = workspace.write("bin/askpass", format!("#!/bin/sh\necho {PASSWORD}\n"));
+    std::fs::set_permissions(&askpass, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let place = format!("git credential fill, in {}", shown(&workspace.path("work")));
+    workspace.env("GIT_ASKPASS", shown(&askpass)).finds("credential_helper", &place);
+}
