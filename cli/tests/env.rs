@@ -280,6 +280,6 @@ fn a_door_on_another_port_is_good_for_git_and_what_gh_makes_of_it_is_said() {
     let file = place.path("bearer").display().to_string();
     let output = gitdoor(&["env", "--host", "git.example.com:8443", "--bearer-file", &file]);
     assert!(text(&output.stderr).contains("gh drops the port"), "{}", text(&output.stderr));
-    let fill = "printf 'protocol=https\\nhost=git.example.com:8443\\n\\n' | git credential fill";
-    assert!(text(&place.shell(&printed(&output), fill).stdout).contains(&bearer()));
+    let question = "printf 'protocol=https\\nhost=git.example.com:8443\\n\\n' | git credential fill";
+    assert!(text(&place.shell(&printed(&output), question).stdout).contains(&bearer()));
 }

@@ -380,7 +380,7 @@ fn commit_tree(github: &Github, name: &str, tree: &str) -> String {
 }
 
 /// Puts another repository's tip into a repository as the submodule `lib`.
-fn add_submodule(github: &Github, name: &str, other: &str) {
+pub(crate) fn add_submodule(github: &Github, name: &str, other: &str) {
     let tip = github.ref_of(other, "refs/heads/main").unwrap();
     github.git(name, &["read-tree", "refs/heads/main"]);
     github.git(name, &["update-index", "--add", "--cacheinfo", &format!("160000,{tip},lib")]);

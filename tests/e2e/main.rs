@@ -37,6 +37,7 @@ mod streams;
 mod surface;
 mod trust;
 mod upstream;
+mod workspace;
 
 /// The program that has all parts of gitdoor in it.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_demo");

@@ -275,7 +275,7 @@ pub(crate) fn write_hosts(folder: &Path, host: &str, bearer: &str) {
 }
 
 /// This gh before any other, and git.
-fn path_with(program: &Path) -> String {
+pub(crate) fn path_with(program: &Path) -> String {
     let mut path = program.parent().expect("a folder").as_os_str().to_owned();
     path.push(":");
     path.push(search_path());

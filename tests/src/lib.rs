@@ -27,4 +27,5 @@ pub mod pkt;
 pub mod raw;
 pub mod recorder;
 pub mod wait;
+pub mod workspace;
 pub mod world;

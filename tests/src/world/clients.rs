@@ -1,12 +1,13 @@
 //! The stock clients of a world: each with a home of its own, and a run's bearer and nothing else.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use super::{Run, World};
 use crate::gh::{Credential, Gh, Sandbox, Version};
 use crate::git::Git;
 use crate::recorder::Recorder;
+use crate::workspace::Workspace;
 
 impl World {
     /// A git client of the first data plane that holds a run's bearer.
@@ -34,6 +35,14 @@ impl World {
         let (home, authorities, proxy) = (self.new_home(), self.ca_file(), self.recorder.url());
         let sandbox = Sandbox { home: &home, proxy: &proxy, authorities: &authorities, bearer: &run.bearer };
         Gh::new(version, &sandbox, credential, self.transcript.clone())
+    }
+
+    /// A workspace that holds a run's bearer in a file, and is not wired to the door yet. It reaches the first data
+    /// plane as `git.door.test`.
+    pub fn workspace(&self, program: impl AsRef<Path>, run: &Run, version: &Version) -> Workspace {
+        let network = (self.recorder.url(), self.ca_file());
+        let folder = self.new_home();
+        Workspace::new(program.as_ref(), version, folder, network, &run.bearer, self.transcript.clone())
     }
 
     /// The proxy that every gh of this world goes through, and the git beside it.

@@ -1,0 +1,132 @@
+//! A workspace with what `gitdoor env` gives, and nothing else: git and gh work as they would against GitHub, nobody but
+//! the door is asked, and `gitdoor doctor` finds it clean.
+
+use std::fs;
+
+use gitdoor_proto::v1::Identity;
+use gitdoor_tests::by_both_gh;
+use gitdoor_tests::gh::{self, DOOR, Version};
+use gitdoor_tests::world::World;
+use serde_json::Value;
+
+use crate::PROGRAM;
+use crate::fetch::add_submodule;
+
+by_both_gh![from_the_environment_alone_git_clones_and_pushes_and_gh_reads, without_files_git_and_gh_work_as_well,];
+
+async fn from_the_environment_alone_git_clones_and_pushes_and_gh_reads(version: Version) {
+    let world = World::start(PROGRAM).await;
+    world.github.seed("acme/api").furnished().create();
+    world.github.create("acme/lib");
+    let settings = "[submodule \"lib\"]\n\tpath = lib\n\turl = https://github.com/acme/lib.git\n";
+    world.github.seed("acme/app").file(".gitmodules", settings).create();
+    add_submodule(&world.github, "acme/app", "acme/lib");
+    let run = world.register(Identity::Write).await;
+    let workspace = world.workspace(PROGRAM, &run, &version).wired(&[]).await;
+
+    workspace.shell("git clone --quiet https://github.com/acme/api").await.ok();
+    workspace.shell("git clone --quiet git@github.com:acme/api.git by-ssh").await.ok();
+    workspace.shell("git clone --quiet --recurse-submodules https://github.com/acme/app").await.ok();
+    let lib = workspace.shell("git -C app/lib rev-parse HEAD").await.ok().stdout;
+    assert_eq!(Some(lib.trim()), world.github.ref_of("acme/lib", "refs/heads/main").as_deref());
+
+    let commit = "git -c user.name=Agent -c user.email=agent@sandbox.test commit --quiet --allow-empty -m 'Fix it'";
+    workspace.shell(&format!("cd by-ssh && git switch --quiet -c fix && {commit}")).await.ok();
+    workspace.shell("cd by-ssh && git push --quiet origin fix").await.ok();
+    let head = workspace.shell("git -C by-ssh rev-parse HEAD").await.ok().stdout;
+    assert_eq!(Some(head.trim()), world.github.ref_of("acme/api", "refs/heads/fix").as_deref());
+    workspace.shell("cd api && gh pr view 42 --json=number,state").await.ok().says("\"number\":42");
+    workspace.shell("gh pr view 42 -R acme/api --json=number").await.ok().says("\"number\":42");
+
+    let said = workspace.doctor("").await.ok();
+    said.says(&format!("{DOOR} takes the bearer of run {}: identity write, live, bound to acme/api", run.id))
+        .says("clean  no GitHub credential was found");
+    assert_eq!(world.recorder().hosts(), Vec::<String>::new());
+    world.finish().await;
+}
+
+async fn without_files_git_and_gh_work_as_well(version: Version) {
+    let world = World::start(PROGRAM).await;
+    world.github.seed("acme/api").furnished().create();
+    let run = world.register(Identity::Read).await;
+    let workspace =
+        world.workspace(PROGRAM, &run, &version).wired(&["--variables-only", "--repository=acme/api"]).await;
+    workspace.shell("git clone --quiet https://github.com/acme/api").await.ok();
+    workspace.shell("gh pr view 42 --json=number").await.ok().says("\"number\":42");
+    workspace.doctor("").await.ok().says("identity read, live, not bound");
+    assert_eq!(world.recorder().hosts(), Vec::<String>::new());
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn what_the_run_may_not_is_refused_in_words_and_told_beforehand() {
+    let world = World::start(PROGRAM).await;
+    world.github.create("acme/api");
+    let run = world.register(Identity::Read).await;
+    let workspace = world.workspace(PROGRAM, &run, &gh::newest()).wired(&[]).await;
+    workspace.shell("git clone --quiet https://github.com/acme/api").await.ok();
+    let refused = workspace.shell("git -C api push origin HEAD:refs/heads/fix").await.code_is(128);
+    refused.says("remote: gitdoor: ").says("403");
+    let value: Value = serde_json::from_str(&workspace.doctor("--json").await.ok().stdout).unwrap();
+    let door = &value["door"];
+    assert_eq!((&door["host"], &door["standing"]), (&DOOR.into(), &"open".into()));
+    assert_eq!((&door["run"]["run_id"], &door["run"]["push"]), (&run.id.into(), &Value::Null));
+    assert!(door["words"].as_str().unwrap().contains("may not push"), "{value}");
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_credential_that_is_left_over_is_found_in_it() {
+    let world = World::start(PROGRAM).await;
+    world.github.create("acme/api");
+    let run = world.register(Identity::Read).await;
+    let workspace = world.workspace(PROGRAM, &run, &gh::newest()).wired(&[]).await;
+    workspace.shell("git clone --quiet https://github.com/acme/api").await.ok();
+    let url = "https://octo:hunter2-hunter2@github.com/acme/api";
+    workspace.shell(&format!("git -C api remote add old {url}")).await.ok();
+    let config = workspace.folder().join("api/.git/config");
+    let said = workspace.doctor("").await.code_is(1);
+    said.says(&format!("{}: remote.old.url", config.display())).does_not_say("hunter2");
+    workspace.doctor("--scrub").await.ok().says("removed").does_not_say("hunter2");
+    assert!(fs::read_to_string(config).unwrap().contains("url = https://github.com/acme/api\n"));
+    workspace.shell("git -C api fetch --quiet old").await.ok();
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_workspace_without_its_bearer_gets_nothing_and_asks_nobody_else() {
+    let world = World::start(PROGRAM).await;
+    world.github.create("acme/api");
+    let run = world.register(Identity::Read).await;
+    let workspace = world.workspace(PROGRAM, &run, &gh::newest()).wired(&[]).await;
+    fs::remove_file(workspace.bearer_file()).unwrap();
+    let exit = workspace.env(&[]).await;
+    assert_eq!((exit.code, exit.stdout.as_str()), (Some(64), ""), "{}", exit.stderr);
+    workspace.shell("rm \"$GH_CONFIG_DIR/hosts.yml\"").await.ok();
+    workspace.shell("git clone https://github.com/acme/api").await.code_is(128).says("could not read Username");
+    assert_eq!(world.recorder().hosts(), Vec::<String>::new());
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_door_that_takes_no_bearer_or_is_not_there_is_a_failure_in_words() {
+    let mut world = World::start(PROGRAM).await;
+    world.github.create("acme/api");
+    let run = world.register(Identity::Read).await;
+    let workspace = world.workspace(PROGRAM, &run, &gh::newest()).wired(&[]).await;
+    let flags = format!("--host {DOOR} --bearer-file '{}'", workspace.bearer_file().display());
+    workspace.doctor(&flags).await.ok().says("takes the bearer of run");
+    workspace
+        .doctor(&format!("{flags} --ca '{}'", world.github.ca_file().display()))
+        .await
+        .code_is(1)
+        .says("certificate");
+    world.revoke(&run).await;
+    let said = workspace.doctor(&flags).await.code_is(1);
+    said.says("does not take the bearer").says("revoked").says("clean  no GitHub credential");
+    world.dataplane(0).kill().await;
+    workspace.doctor("").await.code_is(1).says(&format!("{DOOR} cannot be reached"));
+    workspace.shell("git clone https://github.com/acme/api").await.code_is(128).says("502");
+    assert_eq!(world.recorder().hosts(), Vec::<String>::new());
+    world.finish().await;
+}
