@@ -464,6 +464,10 @@ mod tests {
             "gitdoor token",
             "gitdoor token mirror",
             "gitdoor token list --repository a/b",
+            "gitdoor env",
+            "gitdoor env --host a --variables-only --config-dir b",
+            "gitdoor doctor --host a",
+            "gitdoor doctor --bearer-file a",
         ] {
             assert_eq!(Args::try_parse_from(line.split_ascii_whitespace()).unwrap_err().exit_code(), 2, "{line}");
         }

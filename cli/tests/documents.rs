@@ -57,3 +57,26 @@ fn every_question_is_a_label_that_is_explained() {
     }
     assert!(questions.contains(&"api_read") && questions.contains(&"bind"), "{questions:?}");
 }
+
+#[test]
+fn every_variable_of_a_workspace_is_explained() {
+    let document = include_str!("../../docs/workspaces.md");
+    let folder = tempfile::tempdir().unwrap();
+    let bearer = folder.path().join("bearer");
+    std::fs::write(&bearer, "sbr_r1.AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8").unwrap();
+    let mut names = std::collections::BTreeSet::new();
+    for more in [&["--ca", bearer.to_str().unwrap()][..], &["--variables-only", "--repository", "acme/api"]] {
+        let mut gitdoor = std::process::Command::new(env!("CARGO_BIN_EXE_gitdoor"));
+        gitdoor.env_clear().args(["env", "--format=json", "--host=git.example.com", "--bearer-file"]).arg(&bearer);
+        let value: serde_json::Value =
+            serde_json::from_slice(&gitdoor.args(more).output().unwrap().stdout).unwrap();
+        names.extend(value["set"].as_object().unwrap().keys().cloned());
+        names.extend(value["unset"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()));
+    }
+    for name in &names {
+        let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let name = if name.ends_with('_') { format!("{name}n") } else { name.to_owned() };
+        assert!(document.contains(&format!("`{name}`")), "docs/workspaces.md: {name}");
+    }
+    assert!(names.contains("SSL_CERT_FILE") && names.contains("GH_TOKEN"), "{names:?}");
+}

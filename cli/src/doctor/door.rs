@@ -11,7 +11,7 @@ use reqwest::{Certificate, Client, StatusCode};
 use serde::{Deserialize, Serialize};
 
 use super::gh;
-use super::surroundings::Surroundings;
+use super::surroundings::{Surroundings, text_of};
 use crate::bearer;
 use crate::client::root_cause;
 use crate::env::{Door, EnvError};
@@ -89,7 +89,7 @@ impl Asking {
 /// The one host that gh has a bearer for.
 fn known(surroundings: &Surroundings) -> Option<(Door, Bearer)> {
     let named = surroundings.variable("GH_HOST");
-    let texts: Vec<_> = gh::files(surroundings).iter().filter_map(|file| fs::read_to_string(file).ok()).collect();
+    let texts: Vec<_> = gh::files(surroundings).iter().filter_map(|file| text_of(file)).collect();
     let mut pairs = texts.iter().flat_map(|text| gh::tokens(text));
     let stored = pairs.find_map(|(host, token)| {
         let is_it = named.is_none_or(|named| named.eq_ignore_ascii_case(host));

@@ -1,17 +1,16 @@
 //! The file in which gh keeps tokens, by host.
 
-use std::fs;
 use std::path::PathBuf;
 
 use super::shapes::is_bearer;
-use super::surroundings::Surroundings;
+use super::surroundings::{Surroundings, text_of};
 use super::{Findings, Kind};
 use crate::env::HOSTS;
 
 /// Looks into each.
 pub(super) fn look(surroundings: &Surroundings, findings: &mut Findings) {
     for file in files(surroundings) {
-        let Ok(text) = fs::read_to_string(&file) else { continue };
+        let Some(text) = text_of(&file) else { continue };
         for (host, token) in tokens(&text) {
             if !is_bearer(token) {
                 findings.add_in(Kind::GhToken, &file, host);

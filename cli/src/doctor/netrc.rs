@@ -1,18 +1,17 @@
 //! netrc, from which curl, and so git, takes passwords: <https://everything.curl.dev/usingcurl/netrc.html>.
 
-use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 
 use super::shapes::{find, is_bearer};
-use super::surroundings::Surroundings;
+use super::surroundings::{Surroundings, text_of};
 use super::{Findings, Kind};
 use crate::env::is_forge;
 
 /// Looks into each.
 pub(super) fn look(surroundings: &Surroundings, findings: &mut Findings) {
     for file in files(surroundings) {
-        let Ok(text) = fs::read_to_string(&file) else { continue };
+        let Some(text) = text_of(&file) else { continue };
         for entry in parse(&text).iter().filter(|entry| entry.is_credential()) {
             findings.add_in(Kind::Netrc, &file, entry.machine.unwrap_or("default"));
         }

@@ -39,7 +39,7 @@ pub(super) fn perform(surroundings: &Surroundings) -> Vec<String> {
 /// Puts a changed text in a file's place, or removes a file that has none left. A link is followed, and stays.
 fn rewrite(file: &Path, change: impl Fn(&str) -> String) -> Option<String> {
     let file = file.canonicalize().ok()?;
-    let text = fs::read_to_string(&file).ok()?;
+    let text = if file.is_file() { fs::read_to_string(&file).ok()? } else { return None };
     let changed = change(&text);
     if changed == text {
         return None;

@@ -1,15 +1,14 @@
 //! The files in which git keeps passwords: <https://git-scm.com/docs/git-credential-store>.
 
-use std::fs;
 use std::path::PathBuf;
 
-use super::surroundings::Surroundings;
+use super::surroundings::{Surroundings, text_of};
 use super::{Findings, Kind, url};
 
 /// Looks into each.
 pub(super) fn look(surroundings: &Surroundings, findings: &mut Findings) {
     for file in files(surroundings) {
-        let Ok(text) = fs::read_to_string(&file) else { continue };
+        let Some(text) = text_of(&file) else { continue };
         for line in text.lines().filter(|line| url::credential_of(line).is_some()) {
             findings.add_in(Kind::StoredPassword, &file, url::host_of(line).unwrap_or_default());
         }

@@ -1,11 +1,27 @@
 //! What there is to look at: read once, at the start.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::Findings;
 use super::git_config::{self, Setting};
 use super::tree::Tree;
 use crate::args::DoctorArgs;
+
+/// Most bytes that are read of a file of settings.
+const BYTES: u64 = 4 << 20;
+
+/// The text of a file of settings; what is no text in it does not hide the rest.
+pub(super) fn text_of(file: &Path) -> Option<String> {
+    // A pipe of that name would be waited for.
+    if !file.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    File::open(file).ok()?.take(BYTES).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
 
 /// A workspace from the inside.
 pub(super) struct Surroundings {
@@ -54,6 +70,9 @@ impl Surroundings {
             found.collect()
         };
         let (homes, workspaces) = (exact(homes), exact(workspaces));
+        if homes.is_empty() {
+            notes.push("no home is known here, and none was looked through; --home names it".to_owned());
+        }
         let tree = Tree::walk(&homes.iter().chain(&workspaces).collect::<Vec<_>>());
         notes.extend(tree.stopped_short());
         let mut read = Self { environment, homes, workspaces, proc, tree, settings: Vec::new(), notes };

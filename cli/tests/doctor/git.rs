@@ -26,6 +26,15 @@ fn a_credential_in_what_the_settings_include_is_found() {
 }
 
 #[test]
+fn a_credential_in_what_a_repositorys_settings_include_is_found() {
+    let workspace = Workspace::new();
+    let file = workspace.write("elsewhere/more", header());
+    workspace.git("work", &["init", "--quiet", "api"]);
+    workspace.git("work/api", &["config", "include.path", &shown(&file)]);
+    workspace.finds("header", &format!("{}: http.https://github.com/.extraheader", shown(&file)));
+}
+
+#[test]
 fn a_credential_in_the_system_settings_is_found() {
     let workspace = Workspace::new();
     let file = workspace.write("etc/gitconfig", header());
