@@ -1,7 +1,12 @@
 //! `gitdoor doctor`, the program itself, in homes made for it: what is seeded is found, by kind and place, and its value
 //! is nowhere in what is printed.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails where it stands"
+)]
 
 mod bounds;
 mod door;
