@@ -261,6 +261,21 @@ fn record(ask: &Ask, minted: &Result<Minted, MintError>) {
     tracing::info!(scope, repository = %ask.repositories, outcome, token, "mint");
 }
 
+/// What a token may be for, and what may become of asking for one: the labels of a mint.
+pub(crate) const SCOPES: [&str; 3] = ["read", "write", "mirror"];
+pub(crate) const OUTCOMES: [&str; 10] = [
+    "minted",
+    "repository-unknown",
+    "not-installed",
+    "suspended",
+    "permission-missing",
+    "rate-limited",
+    "unavailable",
+    "untrusted",
+    "clock",
+    "key",
+];
+
 fn outcome(minted: &Result<Minted, MintError>) -> &'static str {
     match minted {
         Ok(_) => "minted",

@@ -116,6 +116,7 @@ pub fn start_metrics() -> PrometheusHandle {
     let handle = recorder.handle();
     drop(::metrics::set_global_recorder(recorder));
     metrics::describe();
+    metrics::start();
     handle
 }
 

@@ -81,6 +81,10 @@ pub enum Limit {
 }
 
 impl Limit {
+    /// Every limit.
+    pub const ALL: [Self; 6] =
+        [Self::Calls, Self::Revocations, Self::Streams, Self::Sessions, Self::Questions, Self::Time];
+
     /// Its name in metrics and logs.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 
+use crate::github::{OUTCOMES, SCOPES};
 use crate::limit::Limit;
 use crate::push::Outcome;
+use crate::run::Identity;
+use crate::trust::Side;
 
 const QUESTIONS: &str = "gitdoor_control_questions_total";
 const QUESTION_SECONDS: &str = "gitdoor_control_question_seconds";
@@ -15,6 +18,7 @@ const LEASES: &str = "gitdoor_control_push_leases";
 const TAKEN: &str = "gitdoor_control_pushes_taken_total";
 const PUSHES: &str = "gitdoor_control_pushes_total";
 const REVOCATIONS: &str = "gitdoor_control_revocations_total";
+const LIVE_RUNS: &str = "gitdoor_control_live_runs";
 const RUN_CALLS: &str = "gitdoor_control_run_calls_total";
 const TOKEN_CALLS: &str = "gitdoor_control_token_calls_total";
 const LIMITED: &str = "gitdoor_control_limited_total";
@@ -43,6 +47,7 @@ pub fn describe() {
     describe_counter!(TAKEN, Unit::Count, "Pushes taken over from another control, by how");
     describe_counter!(PUSHES, Unit::Count, "Pushes recorded in the ledger, by outcome");
     describe_counter!(REVOCATIONS, Unit::Count, "Ends of runs told to sessions, by reason");
+    describe_gauge!(LIVE_RUNS, Unit::Count, "Live runs, by identity and whether they are bound");
     describe_counter!(RUN_CALLS, Unit::Count, "Calls of Runs, by call and status");
     describe_counter!(TOKEN_CALLS, Unit::Count, "Calls of Tokens, by call and status");
     describe_counter!(LIMITED, Unit::Count, "What was refused or cut, by listener and limit");
@@ -111,6 +116,12 @@ pub(crate) fn revocation(reason: &'static str) {
     counter!(REVOCATIONS, "reason" => reason).increment(1);
 }
 
+/// So many runs of a kind live.
+pub(crate) fn live_runs(identity: Identity, bound: bool, count: u32) {
+    let bound = if bound { "yes" } else { "no" };
+    gauge!(LIVE_RUNS, "identity" => identity.as_str(), "bound" => bound).set(count);
+}
+
 /// A call of Runs was answered.
 pub(crate) fn run_call(call: &'static str, status: &'static str) {
     counter!(RUN_CALLS, "call" => call, "status" => status).increment(1);
@@ -134,9 +145,7 @@ pub(crate) fn serving(serving: bool) {
 /// A store operation ended.
 pub(crate) fn store_operation(operation: &'static str, good: bool, took: Duration) {
     histogram!(STORE_SECONDS, "operation" => operation).record(took);
-    if !good {
-        counter!(STORE_FAILURES, "operation" => operation).increment(1);
-    }
+    counter!(STORE_FAILURES, "operation" => operation).increment(u64::from(!good));
 }
 
 /// Rows were pruned.
@@ -162,6 +171,30 @@ pub(crate) fn handshake_refused(listener: &'static str, kind: &'static str) {
 /// A call was refused: the certificate has not the role.
 pub(crate) fn call_refused(listener: &'static str, role: &'static str) {
     counter!(CALLS_REFUSED, "listener" => listener, "role" => role).increment(1);
+}
+
+/// Lets what is rare be there as 0 from the start: of a counter that begins with 1, no increase is ever seen.
+pub(crate) fn start() {
+    for outcome in Outcome::ALL {
+        counter!(PUSHES, "outcome" => outcome.as_str()).increment(0);
+    }
+    for listener in [Side::Runs, Side::Gate] {
+        for limit in Limit::ALL {
+            counter!(LIMITED, "listener" => listener.as_str(), "limit" => limit.as_str()).increment(0);
+        }
+    }
+    for scope in SCOPES {
+        for outcome in OUTCOMES {
+            counter!(MINTS, "scope" => scope, "outcome" => outcome).increment(0);
+        }
+    }
+}
+
+/// A listener has a certificate whose files may change.
+pub(crate) fn certificate_reloads(listener: &'static str) {
+    for outcome in ["replaced", "kept"] {
+        counter!(CERTIFICATE_RELOADS, "listener" => listener, "outcome" => outcome).increment(0);
+    }
 }
 
 /// A listener's certificate ends then, since 1970.

@@ -147,6 +147,7 @@ async fn serve_store<S: Store>(
     upkeep.spawn(sweep::sweep(store.clone(), leases.clone(), gate));
     upkeep.spawn(fleet::beat(store.clone(), leases.clone()));
     upkeep.spawn(fleet::hear(store.clone(), leases));
+    upkeep.spawn(sweep::count(store.clone()));
     upkeep.spawn(sweep::prune(store.clone(), config.keep));
     upkeep.spawn(health::keep(store.clone(), state, drain.clone()));
     let services = async {

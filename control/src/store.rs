@@ -22,7 +22,7 @@ use gitdoor_proto::{BearerHash, RunId};
 use crate::fleet::ControlId;
 use crate::mirror::MirrorToken;
 use crate::push::{Closing, Push, PushId};
-use crate::run::{Binding, Run, Transition};
+use crate::run::{Binding, Identity, Run, Transition};
 
 pub use self::row::Unreadable;
 
@@ -143,9 +143,23 @@ pub trait Store: Send + Sync + 'static {
     /// The tokens for mirrors that were handed out, newest first.
     fn mirror_tokens(&self, limit: u32) -> impl Future<Output = Result<Vec<MirrorToken>, StoreError>> + Send;
 
+    /// How many runs live, by what they may be. Kinds of which there are none may be missing.
+    fn live_runs(&self, now: SystemTime) -> impl Future<Output = Result<Vec<LiveRuns>, StoreError>> + Send;
+
     /// Removes runs that expired before a time, and their pushes, and the tokens for mirrors that did, at most
     /// `limit` rows. Returns how many; fewer than `limit`: there are no more.
     fn prune(&self, before: SystemTime, limit: u32) -> impl Future<Output = Result<u32, StoreError>> + Send;
+}
+
+/// The live runs of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiveRuns {
+    /// What they may be.
+    pub identity: Identity,
+    /// Whether they are bound.
+    pub bound: bool,
+    /// How many there are.
+    pub count: u32,
 }
 
 /// How many pushes a run may have open at once.

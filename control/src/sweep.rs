@@ -1,5 +1,5 @@
-//! What control does by itself: closes pushes whose data plane was lost, tells of runs that expired, and removes
-//! what is older than is kept.
+//! What control does by itself: closes pushes whose data plane was lost, tells of runs that expired, counts those that
+//! live, and removes what is older than is kept.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -13,13 +13,15 @@ use crate::gate::{Gate, cause};
 use crate::lease::{End, Leases, Swept};
 use crate::metrics;
 use crate::push::Outcome;
-use crate::run::State;
-use crate::store::{Store, StoreError};
+use crate::run::{Identity, State};
+use crate::store::{LiveRuns, Store, StoreError};
 
 /// How often leases are looked at: an expiry is told within this time.
 const SWEEP: Duration = Duration::from_secs(1);
 /// How often old rows are looked for.
 const PRUNE: Duration = Duration::from_mins(10);
+/// How often live runs are counted: a gauge is that old at most.
+const COUNT: Duration = Duration::from_secs(15);
 /// Rows removed in one write: others wait behind it.
 const PRUNED_AT_ONCE: u32 = 200;
 
@@ -90,6 +92,27 @@ async fn prune_before<S: Store>(store: &S, before: SystemTime) -> Result<u32, St
         if gone < PRUNED_AT_ONCE {
             return Ok(rows);
         }
+    }
+}
+
+/// Counts the runs that live, until it is dropped.
+pub async fn count<S: Store>(store: Arc<S>) {
+    let mut ticks = ticks(COUNT);
+    loop {
+        ticks.tick().await;
+        // One that fails is counted as a failure of the store; the gauges stay until the next.
+        if let Ok(live) = store.live_runs(clock::now()).await {
+            tell(&live);
+        }
+    }
+}
+
+fn tell(live: &[LiveRuns]) {
+    for (identity, bound) in
+        [(Identity::None, false), (Identity::Read, false), (Identity::Write, false), (Identity::Write, true)]
+    {
+        let kind = live.iter().find(|kind| (kind.identity, kind.bound) == (identity, bound));
+        metrics::live_runs(identity, bound, kind.map_or(0, |kind| kind.count));
     }
 }
 

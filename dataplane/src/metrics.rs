@@ -25,6 +25,7 @@ const ASKED_AGAIN: &str = "gitdoor_dataplane_questions_asked_again_total";
 const RATE_LIMIT: &str = "gitdoor_dataplane_forge_rate_limit";
 const RATE_REMAINING: &str = "gitdoor_dataplane_forge_rate_limit_remaining";
 const FIRST_BYTE: &str = "gitdoor_dataplane_upstream_first_byte_seconds";
+const CONNECTIONS: &str = "gitdoor_dataplane_upstream_connections";
 const CERTIFICATE_EXPIRY: &str = "gitdoor_dataplane_certificate_expiry_timestamp_seconds";
 const CERTIFICATE_RELOADS: &str = "gitdoor_dataplane_certificate_reloads_total";
 
@@ -61,7 +62,23 @@ pub fn install() -> Result<PrometheusHandle, BuildError> {
         .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), TIMES)?
         .install_recorder()?;
     describe();
+    start();
     Ok(handle)
+}
+
+/// Lets what is rare be there as 0 from the start: of a counter that begins with 1, no increase is ever seen.
+fn start() {
+    for state in [SessionState::Live, SessionState::Silent, SessionState::Lost] {
+        sessions(state, 0.0);
+    }
+    for pool in [Pool::Shared, Pool::Push, Pool::Storage] {
+        connections(pool, 0.0);
+    }
+    for why in [Again::Lost, Again::Silent] {
+        counter!(ASKED_AGAIN, "why" => why.as_str()).increment(0);
+    }
+    streams(0.0);
+    counter!(DRAINED).increment(0);
 }
 
 fn describe() {
@@ -84,6 +101,7 @@ fn describe() {
         Unit::Seconds,
         "Time from a request's head to the head of the upstream's answer"
     );
+    describe_gauge!(CONNECTIONS, "Open connections to the upstream, idle ones too, by pool");
     describe_gauge!(CERTIFICATE_EXPIRY, Unit::Seconds, "When a certificate ends, since 1970");
     describe_counter!(CERTIFICATE_RELOADS, "Changes of a certificate's files, by whether they are in use");
 }
@@ -144,6 +162,49 @@ fn sessions(state: SessionState, change: f64) {
     gauge!(SESSIONS, "state" => state.as_str()).increment(change);
 }
 
+/// What a connection to the upstream is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pool {
+    /// Fetches, discoveries and the API, one after the other.
+    Shared,
+    /// One push.
+    Push,
+    /// Files of the storage.
+    Storage,
+}
+
+impl Pool {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Push => "push",
+            Self::Storage => "storage",
+        }
+    }
+}
+
+/// Counts a connection to the upstream for as long as this is kept.
+pub struct UpstreamConnection(Pool);
+
+impl UpstreamConnection {
+    /// One more.
+    #[must_use]
+    pub fn open(pool: Pool) -> Self {
+        connections(pool, 1.0);
+        Self(pool)
+    }
+}
+
+impl Drop for UpstreamConnection {
+    fn drop(&mut self) {
+        connections(self.0, -1.0);
+    }
+}
+
+fn connections(pool: Pool, change: f64) {
+    gauge!(CONNECTIONS, "pool" => pool.as_str()).increment(change);
+}
+
 /// Why a question is put to another session too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Again {
@@ -173,6 +234,13 @@ pub fn asked_again(why: Again) {
 /// A certificate ends then, since 1970.
 pub(crate) fn certificate_expiry(certificate: &'static str, ends: Duration) {
     gauge!(CERTIFICATE_EXPIRY, "certificate" => certificate).set(ends.as_secs_f64());
+}
+
+/// There is a certificate whose files may change.
+pub(crate) fn certificate_reloads(certificate: &'static str) {
+    for outcome in ["replaced", "kept"] {
+        counter!(CERTIFICATE_RELOADS, "certificate" => certificate, "outcome" => outcome).increment(0);
+    }
 }
 
 /// A certificate's files changed.

@@ -73,6 +73,7 @@ pub fn client(ca: Option<&Path>) -> Result<Arc<ClientConfig>, Untrusting> {
 pub async fn keep_public(identities: Arc<Reloaded<Identity>>) {
     let current = Arc::clone(&identities);
     metrics::certificate_expiry("public", current.current().ends);
+    metrics::certificate_reloads("public");
     identities.keep(move |look| told("public", look, || current.current().ends)).await;
 }
 
@@ -81,6 +82,7 @@ pub async fn keep_control(connector: Connector) {
     let Some(identity) = connector.identity() else { return };
     let current = Arc::clone(identity);
     metrics::certificate_expiry("control", current.current().ends);
+    metrics::certificate_reloads("control");
     Arc::clone(identity).keep(move |look| told("control", look, || current.current().ends)).await;
 }
 

@@ -4,6 +4,7 @@
 //! authority are configuration; nothing of a request can change them.
 
 mod api;
+mod counted;
 mod error;
 mod push;
 mod socket;
@@ -19,19 +20,21 @@ use http::header::{HOST, LOCATION};
 use http::uri::{Authority, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{self, Client};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::ClientConfig;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tower::BoxError;
 use tower::timeout::Timeout;
 use tower::util::BoxCloneSyncService;
+use tower::{BoxError, ServiceExt as _};
 
 use crate::body::Outbound;
+use crate::metrics::Pool;
 use crate::route::Service;
+
+use counted::Counted;
 
 pub use api::{ApiRequest, ApiSite, Asks};
 pub use error::UpstreamError;
@@ -70,7 +73,7 @@ pub struct Config {
 }
 
 /// Makes the pool's connections.
-type Connector = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, BoxError>;
+type Connector = BoxCloneSyncService<Uri, Counted, BoxError>;
 
 /// The forge, as one runtime reaches it.
 pub struct Upstream {
@@ -97,7 +100,9 @@ impl Upstream {
             .pool_max_idle_per_host(POOL_SIZE)
             .http1_max_buf_size(BUFFER)
             // TCP and TLS together.
-            .build(Connector::new(Timeout::new(https, config.connect_timeout)));
+            .build(Connector::new(
+                Timeout::new(https, config.connect_timeout).map_response(Counted::in_pool(Pool::Shared)),
+            ));
         let storage = storage::Storage::new(&config);
         Self { config, pool, storage }
     }

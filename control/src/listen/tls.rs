@@ -65,6 +65,7 @@ pub fn open(side: Side, files: Files) -> Result<Identities, TlsError> {
 /// Reads them again when they change, for ever.
 pub async fn keep(side: Side, identities: Identities) {
     let listener = side.as_str();
+    metrics::certificate_reloads(listener);
     let current = Arc::clone(&identities);
     let told = move |look: &Look| match look {
         Look::Unchanged => {}

@@ -18,6 +18,7 @@ use self::controls::{
     a_push_is_without_report_until_its_data_plane_says_what_became_of_it,
     a_push_without_report_is_taken_over_and_no_other, a_run_has_so_many_pushes_open_and_no_more,
     pushes_of_no_control_are_claimed_and_stay_with_their_claimant, runs_are_found_by_when_they_were_revoked,
+    runs_that_live_are_counted_by_what_they_may_be,
 };
 use self::mirrors::{
     mirror_tokens_go_with_the_runs_of_their_time, mirror_tokens_read_as_they_were_recorded_newest_first,
@@ -115,6 +116,7 @@ promises! {
     a_push_is_lost_by_the_control_that_answers_for_it_alone,
     pushes_of_no_control_are_claimed_and_stay_with_their_claimant,
     runs_are_found_by_when_they_were_revoked,
+    runs_that_live_are_counted_by_what_they_may_be,
     pushes_are_listed_newest_first_with_their_refs_in_order,
     a_refused_push_is_a_row_with_every_verdict,
     runs_are_listed_by_id_a_page_at_a_time,

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use gitdoor_proto::{BearerHash, RunId};
 use tokio::time::Instant;
 
-use super::{Adopted, Claimed, Closed, Limit, Opened, Registered, Rotated, Store, StoreError};
+use super::{Adopted, Claimed, Closed, Limit, LiveRuns, Opened, Registered, Rotated, Store, StoreError};
 use crate::fleet::ControlId;
 use crate::metrics;
 use crate::mirror::MirrorToken;
@@ -137,6 +137,10 @@ impl<S: Store> Store for Measured<S> {
 
     async fn mirror_tokens(&self, limit: u32) -> Result<Vec<MirrorToken>, StoreError> {
         measure("mirror_tokens", self.0.mirror_tokens(limit)).await
+    }
+
+    async fn live_runs(&self, now: SystemTime) -> Result<Vec<LiveRuns>, StoreError> {
+        measure("live_runs", self.0.live_runs(now)).await
     }
 
     async fn prune(&self, before: SystemTime, limit: u32) -> Result<u32, StoreError> {

@@ -26,7 +26,7 @@ use gitdoor_proto::{BearerHash, RunId};
 use self::lookups::Lookups;
 use self::pool::Pool;
 use self::target::Target;
-use super::{Adopted, Claimed, Closed, Limit, Opened, Registered, Rotated, Store, StoreError};
+use super::{Adopted, Claimed, Closed, Limit, LiveRuns, Opened, Registered, Rotated, Store, StoreError};
 use crate::fleet::ControlId;
 use crate::mirror::MirrorToken;
 use crate::push::{Closing, Push, PushId};
@@ -170,6 +170,10 @@ impl Store for Postgres {
 
     async fn mirror_tokens(&self, limit: u32) -> Result<Vec<MirrorToken>, StoreError> {
         self.pool.read(async |db| statements::mirror_tokens(db, limit).await).await
+    }
+
+    async fn live_runs(&self, now: SystemTime) -> Result<Vec<LiveRuns>, StoreError> {
+        self.pool.read(async |db| statements::live_runs(db, now).await).await
     }
 
     async fn prune(&self, before: SystemTime, limit: u32) -> Result<u32, StoreError> {

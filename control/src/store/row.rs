@@ -6,7 +6,7 @@ use std::time::Duration;
 use gitdoor_proto::{BearerHash, Pattern, RepositoryName, RunId};
 use serde::{Deserialize, Serialize};
 
-use super::StoreError;
+use super::{LiveRuns, StoreError};
 use crate::clock::{from_micros, to_micros};
 use crate::fleet::ControlId;
 use crate::mirror::{MirrorToken, MirrorTokenId};
@@ -296,6 +296,16 @@ fn options_from_text(text: &str) -> Option<Options> {
 
 fn identity(text: &str) -> Option<Identity> {
     [Identity::None, Identity::Read, Identity::Write].into_iter().find(|identity| identity.as_str() == text)
+}
+
+/// Counts the runs that live at a time.
+pub(super) const LIVE_RUNS: &str = "SELECT identity, repository IS NOT NULL AS bound, count(*) AS count FROM runs \
+                                    WHERE expires_at > $1 AND revoked_at IS NULL GROUP BY identity, bound";
+
+/// A row of [`LIVE_RUNS`].
+pub(super) fn live_runs(text: &str, bound: bool, count: i64) -> Result<LiveRuns, StoreError> {
+    let identity = identity(text).ok_or(unreadable("identity"))?;
+    Ok(LiveRuns { identity, bound, count: u32::try_from(count).unwrap_or(u32::MAX) })
 }
 
 /// The id of a run.

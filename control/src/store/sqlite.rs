@@ -18,7 +18,7 @@ use gitdoor_proto::{BearerHash, RunId};
 use rusqlite::Connection;
 
 use self::writer::Writer;
-use super::{Adopted, Claimed, Closed, Limit, Opened, Registered, Rotated, Store, StoreError};
+use super::{Adopted, Claimed, Closed, Limit, LiveRuns, Opened, Registered, Rotated, Store, StoreError};
 use crate::fleet::ControlId;
 use crate::mirror::MirrorToken;
 use crate::push::{Closing, Push, PushId};
@@ -192,6 +192,10 @@ impl Store for Sqlite {
 
     async fn mirror_tokens(&self, limit: u32) -> Result<Vec<MirrorToken>, StoreError> {
         self.list(move |db| statements::mirror_tokens(db, limit)).await
+    }
+
+    async fn live_runs(&self, now: SystemTime) -> Result<Vec<LiveRuns>, StoreError> {
+        self.read(|db| statements::live_runs(db, now))
     }
 
     async fn prune(&self, before: SystemTime, limit: u32) -> Result<u32, StoreError> {

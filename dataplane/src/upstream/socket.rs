@@ -11,6 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
+use crate::metrics::{Pool, UpstreamConnection};
+
 /// Longer than any request.
 const UNLIMITED: Duration = Duration::from_hours(24 * 365);
 
@@ -93,11 +95,12 @@ pub(super) struct LeasedSocket {
     lease: Arc<Lease>,
     /// The forge reads no more. What it has answered is still to be read: a write error must not hide it.
     deaf: bool,
+    _open: UpstreamConnection,
 }
 
 impl LeasedSocket {
     pub(super) fn new(stream: TcpStream, lease: Arc<Lease>) -> Self {
-        Self { stream, lease, deaf: false }
+        Self { stream, lease, deaf: false, _open: UpstreamConnection::open(Pool::Push) }
     }
 }
 

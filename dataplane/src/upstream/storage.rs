@@ -16,15 +16,18 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::ClientConfig;
+use tower::ServiceExt as _;
 use tower::timeout::Timeout;
 use url::Url;
 
 use self::address::Resolver;
 pub use self::host::{InvalidStorageHost, StorageHost};
+use super::counted::Counted;
 use super::{BUFFER, Connector, POOL_IDLE, SOCKET_BUFFER, UpstreamError, head};
 use crate::api::ApiRefusal;
 use crate::body::Outbound;
 use crate::headers;
+use crate::metrics::Pool;
 use crate::refusal::Refusal;
 
 /// Most requests for one file: the storage redirects too, from one region to another.
@@ -111,7 +114,9 @@ fn pool(config: &super::Config, private: bool) -> Client<Connector, Outbound> {
         .pool_idle_timeout(POOL_IDLE)
         .pool_max_idle_per_host(1)
         .http1_max_buf_size(BUFFER)
-        .build(Connector::new(Timeout::new(https, config.connect_timeout)))
+        .build(Connector::new(
+            Timeout::new(https, config.connect_timeout).map_response(Counted::in_pool(Pool::Storage)),
+        ))
 }
 
 impl super::Upstream {

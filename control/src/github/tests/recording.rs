@@ -90,3 +90,12 @@ async fn mints_and_hits_are_counted_without_naming_a_repository() {
     }
     assert!(!text.contains(r#"hits_total{scope="read"}"#) && !text.contains("acme"), "{text}");
 }
+
+#[test]
+fn every_outcome_of_a_mint_is_counted_from_the_start() {
+    let (_, outcomes) = include_str!("../../github.rs").split_once("\nfn outcome(").unwrap();
+    let (outcomes, _) = outcomes.split_once("\n}\n").unwrap();
+    let named: Vec<_> =
+        outcomes.lines().filter_map(|line| line.split_once(" => \"")?.1.strip_suffix("\",")).collect();
+    assert_eq!(named, crate::github::OUTCOMES);
+}

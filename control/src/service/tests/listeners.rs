@@ -25,7 +25,7 @@ use crate::service::reads::Reads;
 use crate::service::runs::RunsService;
 use crate::service::tokens::TokensService;
 use crate::store::sqlite::Sqlite;
-use crate::store::{Adopted, Claimed, Closed, Limit, Opened, Registered, Rotated, Store, StoreError};
+use crate::store::{Adopted, Claimed, Closed, Limit, LiveRuns, Opened, Registered, Rotated, Store, StoreError};
 use crate::village::Village;
 
 /// A store whose runs are read, rotated and ended, and whose tokens for mirrors are written, only while it moves.
@@ -97,6 +97,7 @@ impl<S: Store> Store for Stalling<S> {
         leave(control: ControlId) -> ();
         claim_pushes(control: ControlId) -> Vec<Claimed>;
         ended_since(time: SystemTime) -> Vec<RunId>;
+        live_runs(now: SystemTime) -> Vec<LiveRuns>;
         mirror_tokens(limit: u32) -> Vec<MirrorToken>;
         prune(before: SystemTime, limit: u32) -> u32;
     }

@@ -1,7 +1,8 @@
 //! What holds for the controls that share a store, or that have it one after the other.
 
-use super::{ANY, closing, control, created, id, later, push};
+use super::{ANY, binding, closing, control, created, id, later, push, run};
 use crate::push::{Outcome, Push, PushId};
+use crate::run::Identity;
 use crate::store::{Claimed, Closed, Limit, Opened, Store};
 
 pub(super) async fn a_run_has_so_many_pushes_open_and_no_more<S: Store>(store: S, _: std::path::PathBuf) {
@@ -121,4 +122,24 @@ pub(super) async fn runs_are_found_by_when_they_were_revoked<S: Store>(store: S,
     ended.sort_by_key(ToString::to_string);
     assert_eq!(ended, [id("b"), id("c")]);
     assert_eq!(store.ended_since(later(3)).await.unwrap(), []);
+}
+
+pub(super) async fn runs_that_live_are_counted_by_what_they_may_be<S: Store>(store: S, _: std::path::PathBuf) {
+    assert_eq!(store.live_runs(later(0)).await.unwrap(), []);
+    for name in ["a", "b", "bound", "revoked"] {
+        created(&store, name).await;
+    }
+    let mut reader = run("reader", later(60));
+    reader.terms.identity = Identity::Read;
+    store.register(&reader).await.unwrap();
+    store.bind(&id("bound"), 1, &binding(later(1)), later(1)).await.unwrap();
+    store.revoke(&id("revoked"), later(2)).await.unwrap();
+    let counted = async |now| {
+        let mut live = store.live_runs(now).await.unwrap();
+        live.sort_by_key(|kind| (kind.identity.as_str(), kind.bound));
+        live.iter().map(|kind| (kind.identity, kind.bound, kind.count)).collect::<Vec<_>>()
+    };
+    let (read, write) = (Identity::Read, Identity::Write);
+    assert_eq!(counted(later(3)).await, [(read, false, 1), (write, false, 2), (write, true, 1)]);
+    assert_eq!(counted(run("a", later(0)).expires_at).await, [(read, false, 1)], "the others have expired");
 }

@@ -12,8 +12,8 @@ use tokio_postgres::types::ToSql;
 use crate::clock::to_micros;
 use crate::mirror::MirrorToken;
 use crate::run::{Binding, Run, Transition};
-use crate::store::row::{MirrorTokenRow, RunRow, run_id};
-use crate::store::{Adopted, Registered, Rotated, StoreError};
+use crate::store::row::{self, LIVE_RUNS, MirrorTokenRow, RunRow, run_id};
+use crate::store::{Adopted, LiveRuns, Registered, Rotated, StoreError};
 
 pub(super) type Result<T> = std::result::Result<T, StoreError>;
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -122,6 +122,13 @@ pub(super) async fn mirror_tokens(db: &Client, limit: u32) -> Result<Vec<MirrorT
     let sql = format!("SELECT {columns} FROM mirror_tokens ORDER BY handed_out_at DESC, mirror_token_id LIMIT $1");
     let rows = all(db, &sql, &[&i64::from(limit)]).await?;
     rows.iter().map(|row| MirrorTokenRow::of_postgres(row)?.read()).collect()
+}
+
+pub(super) async fn live_runs(db: &Client, now: SystemTime) -> Result<Vec<LiveRuns>> {
+    let rows = all(db, LIVE_RUNS, &[&to_micros(now)]).await?;
+    rows.iter()
+        .map(|row| row::live_runs(row.try_get("identity")?, row.try_get("bound")?, row.try_get("count")?))
+        .collect()
 }
 
 pub(super) async fn prune(db: &mut Client, before: SystemTime, limit: u32) -> Result<u32> {

@@ -8,8 +8,8 @@ use rusqlite::{Connection, Row, ToSql, params};
 use crate::clock::to_micros;
 use crate::mirror::MirrorToken;
 use crate::run::{Binding, Run, Transition};
-use crate::store::row::{MirrorTokenRow, RunRow, run_id};
-use crate::store::{Adopted, Registered, Rotated, StoreError};
+use crate::store::row::{self, LIVE_RUNS, MirrorTokenRow, RunRow, run_id};
+use crate::store::{Adopted, LiveRuns, Registered, Rotated, StoreError};
 
 pub(super) type Result<T> = std::result::Result<T, StoreError>;
 
@@ -89,6 +89,12 @@ pub(super) fn mirror_tokens(db: &Connection, limit: u32) -> Result<Vec<MirrorTok
     let columns = MirrorTokenRow::COLUMNS;
     let sql = format!("SELECT {columns} FROM mirror_tokens ORDER BY handed_out_at DESC, mirror_token_id LIMIT ?1");
     all(db, &sql, params![limit], |row| MirrorTokenRow::of_sqlite(row)?.read())
+}
+
+pub(super) fn live_runs(db: &Connection, now: SystemTime) -> Result<Vec<LiveRuns>> {
+    all(db, LIVE_RUNS, params![to_micros(now)], |row| {
+        row::live_runs(&row.get::<_, String>("identity")?, row.get("bound")?, row.get("count")?)
+    })
 }
 
 pub(super) fn prune(db: &Connection, before: SystemTime, limit: u32) -> Result<u32> {
