@@ -178,6 +178,8 @@ pub(crate) fn start() {
     for outcome in Outcome::ALL {
         counter!(PUSHES, "outcome" => outcome.as_str()).increment(0);
     }
+    taken(Taken::Renewed, 0);
+    taken(Taken::Claimed, 0);
     for listener in [Side::Runs, Side::Gate] {
         for limit in Limit::ALL {
             counter!(LIMITED, "listener" => listener.as_str(), "limit" => limit.as_str()).increment(0);

@@ -26,6 +26,7 @@ mod hygiene;
 mod memory;
 mod mint;
 mod mirror;
+mod prometheus;
 mod push;
 mod raw_push;
 mod refusals;

@@ -1,11 +1,14 @@
 //! A certificate authority of one's own: each server of a test has one, and only its clients are told of it.
 
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use rustls::ServerConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::clock;
 
 /// A certificate authority made for one test.
 pub struct Authority {
@@ -45,10 +48,21 @@ impl Authority {
 
     /// A certificate for these names and addresses.
     pub fn leaf(&self, names: &[&str]) -> Leaf {
+        self.leaf_that(names, |_| {})
+    }
+
+    /// A certificate for these names and addresses that ends after this time.
+    pub fn short_leaf(&self, names: &[&str], life: Duration) -> Leaf {
+        let ends = UNIX_EPOCH + Duration::from_secs(clock::unix_seconds(0).unsigned_abs()) + life;
+        self.leaf_that(names, |params| params.not_after = ends.into())
+    }
+
+    fn leaf_that(&self, names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Leaf {
         let key = KeyPair::generate().expect("a key pair");
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).expect("names and addresses");
         params.distinguished_name.push(DnType::CommonName, "server of a test");
+        change(&mut params);
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
         Leaf { certificate: certificate.pem(), key: key.serialize_pem() }
     }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::authority::{Authority, Leaf};
+use crate::authority::Authority;
 use crate::chaos::{Link, Place};
 use crate::gh::DOOR;
 use crate::git::Transcript;
@@ -329,16 +329,6 @@ impl World {
         let address = self.address(number);
         let door = if self.plain { Door::plain(address) } else { Door::tls(address, self.authority.pem()) };
         door.keeping(self.transcript.clone())
-    }
-
-    /// The certificates that clients trust, of the data planes and of the recorder: a PEM file.
-    pub fn ca_file(&self) -> PathBuf {
-        self.folder.path().join("dataplane/ca.pem")
-    }
-
-    /// Another certificate of the data planes' names, that clients trust.
-    pub fn leaf(&self) -> Leaf {
-        self.authority.leaf(&["localhost", "127.0.0.1", DOOR])
     }
 
     /// The folder that holds everything but the stand-in's.

@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::{Run, World};
-use crate::gh::{Credential, Gh, Sandbox, Version};
+use crate::authority::Leaf;
+use crate::gh::{Credential, DOOR, Gh, Sandbox, Version};
 use crate::git::Git;
 use crate::recorder::Recorder;
 use crate::workspace::Workspace;
@@ -48,6 +50,21 @@ impl World {
     /// The proxy that every gh of this world goes through, and the git beside it.
     pub fn recorder(&self) -> &Recorder {
         &self.recorder
+    }
+
+    /// The certificates that clients trust, of the data planes and of the recorder: a PEM file.
+    pub fn ca_file(&self) -> PathBuf {
+        self.folder.path().join("dataplane/ca.pem")
+    }
+
+    /// Another certificate of the data planes' names, that clients trust.
+    pub fn leaf(&self) -> Leaf {
+        self.authority.leaf(&["localhost", "127.0.0.1", DOOR])
+    }
+
+    /// One that ends after this time.
+    pub fn short_leaf(&self, life: Duration) -> Leaf {
+        self.authority.short_leaf(&["localhost", "127.0.0.1", DOOR], life)
     }
 
     /// A new folder below the clients'.

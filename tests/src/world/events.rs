@@ -35,6 +35,12 @@ impl World {
         samples.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
 
+    /// Where each part that runs serves `/metrics`, after the part's name.
+    pub fn admin_addresses(&self) -> Vec<(String, String)> {
+        let running = self.processes().filter(|process| process.is_running());
+        running.map(|process| (process.name().to_owned(), process.address("admin").to_owned())).collect()
+    }
+
     /// Waits until no request is under way at a data plane: none of its tasks is left.
     pub async fn quiet(&self, number: usize) {
         until("no request is under way", async || {
