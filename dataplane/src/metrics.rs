@@ -289,7 +289,9 @@ pub fn request(request: &Request) {
         counter!(PUSHES, "outcome" => outcome).increment(1);
     }
     counter!(DRAINED).increment(request.drained_bytes);
-    histogram!(REQUEST_BYTES, "route" => route).record(as_f64(request.request_bytes));
+    // What the client sent: whatever stands in front of the door has let all of it through.
+    let sent = request.request_bytes.saturating_add(request.drained_bytes);
+    histogram!(REQUEST_BYTES, "route" => route).record(as_f64(sent));
     histogram!(RESPONSE_BYTES, "route" => route).record(as_f64(request.response_bytes));
     histogram!(DURATION, "route" => route).record(request.elapsed);
     if let Some(gate) = request.gate {

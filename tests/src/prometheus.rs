@@ -50,14 +50,14 @@ impl Prometheus {
         self.get("/api/v1/query?query=time()").await["data"]["result"][0].as_f64().expect("a time")
     }
 
-    /// Waits until it has scraped everything once more.
-    pub async fn scraped(&self) {
+    /// Waits until it has scraped so many places once more.
+    pub async fn scraped(&self, places: usize) {
         let since = self.now().await;
-        let oldest = async || {
-            let answer = self.get("/api/v1/query?query=min(timestamp(up))").await;
-            answer["data"]["result"][0]["value"][1].as_str().and_then(|time| time.parse::<f64>().ok())
-        };
-        until("everything was scraped", async || oldest().await.is_some_and(|time| time > since)).await;
+        let path = format!("/api/v1/query?query=timestamp(up)%3E{since}");
+        until("everything was scraped", async || {
+            self.get(&path).await["data"]["result"].as_array().is_some_and(|scraped| scraped.len() == places)
+        })
+        .await;
     }
 
     /// Every sample of an expression between two times, a second apart: of each series its labels and its values.
