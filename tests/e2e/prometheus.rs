@@ -21,6 +21,15 @@ const OPERATE: &str = include_str!("../../docs/operate.md");
 /// How long what happened may take to be seen.
 const SEEN_WITHIN: Duration = Duration::from_secs(30);
 
+/// What is there as 0 from the start, and must have been more than that, or come back to it.
+const MOVED: [&str; 4] = [
+    "gitdoor_control_live_runs{identity=\"write\", bound=\"yes\"} > 0",
+    "gitdoor_dataplane_upstream_connections{pool=\"shared\"} > 0",
+    "gitdoor_dataplane_upstream_connections{pool=\"push\"} == 1",
+    "gitdoor_dataplane_upstream_connections{pool=\"push\"} == 0 \
+     and max_over_time(gitdoor_dataplane_upstream_connections{pool=\"push\"}[1m]) > 0",
+];
+
 /// The documented configuration, made to scrape these places twice a second.
 fn configuration(controls: &[String], dataplanes: &[String]) -> String {
     let (_, text) = OPERATE.split_once("```yaml\n").unwrap();
@@ -104,6 +113,7 @@ async fn every_expression_of_the_dashboards_and_rules_finds_what_it_is_for() {
     let mut expressions = rules(&prometheus).await;
     assert!(expressions.len() > 10, "{expressions:?}");
     expressions.extend(boards::expressions());
+    expressions.extend(MOVED.map(|expression| (expression.to_owned(), "a gauge that moved".to_owned())));
     let missing = missing(&prometheus, expressions, since).await;
     assert!(missing.is_empty(), "these find nothing, though it happened: {missing:#?}");
     let alerts = async || prometheus.get("/api/v1/alerts").await.to_string();
