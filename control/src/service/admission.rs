@@ -63,7 +63,7 @@ impl Admission {
         }
     }
 
-    fn enter(&self, kind: Kind) -> Result<Option<OwnedSemaphorePermit>, Status> {
+    fn enter(&self, kind: Kind) -> Result<Option<Place>, Status> {
         let (places, limit) = match kind {
             Kind::Call => (&self.calls, Limit::Calls),
             Kind::Tokens => (&self.tokens, Limit::Tokens),
@@ -72,7 +72,7 @@ impl Admission {
             Kind::Session => (&self.sessions, Limit::Sessions),
             Kind::Probe => return Ok(None),
         };
-        places.clone().try_acquire_owned().map(Some).map_err(|_full| {
+        places.clone().try_acquire_owned().map(|place| Some(Place { _permit: Arc::new(place) })).map_err(|_full| {
             metrics::limited(self.listener, limit);
             Status::resource_exhausted(format!(
                 "control has as many {} at once as it takes; ask again in a moment",
@@ -98,6 +98,12 @@ impl Admission {
             humantime::format_duration(Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
         ))
     }
+}
+
+/// A call's place, which is free again once nobody has a hold of it.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    _permit: Arc<OwnedSemaphorePermit>,
 }
 
 /// What a call takes.
@@ -134,7 +140,7 @@ impl Kind {
     }
 
     /// The answer with its place: until its head for what is one message, and to its end for a stream.
-    fn answered(self, answer: Response<Body>, place: Option<OwnedSemaphorePermit>) -> Response<Body> {
+    fn answered(self, answer: Response<Body>, place: Option<Place>) -> Response<Body> {
         match self {
             // What is left is the client's to read, and one that does not must not keep others out.
             Self::Call | Self::Tokens | Self::Revocation | Self::Probe => answer,
@@ -193,12 +199,16 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let kind = Kind::of(request.uri().path());
         let place = match self.admission.enter(kind) {
             Ok(place) => place,
             Err(full) => return Box::pin(ready(Ok(full.into_http()))),
         };
+        if let (Kind::Revocation, Some(place)) = (kind, &place) {
+            // It goes on without its caller, and has its place for as long.
+            request.extensions_mut().insert(place.clone());
+        }
         let time = self.admission.time(kind, request.headers());
         let until = Instant::now() + time;
         let (answer, admission) = (self.inner.call(request), self.admission.clone());

@@ -6,21 +6,22 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use hyper::body::{Bytes, Frame};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Sleep, sleep};
 use tonic::Status;
 use tonic::body::Body;
+
+use super::admission::Place;
 
 /// The body of a stream, with its place.
 pub(super) struct Held {
     /// None once it is over.
     body: Option<Body>,
-    _place: Option<OwnedSemaphorePermit>,
+    _place: Option<Place>,
     until: Option<Pin<Box<Sleep>>>,
 }
 
 impl Held {
-    pub(super) fn new(body: Body, place: Option<OwnedSemaphorePermit>, time: Option<Duration>) -> Self {
+    pub(super) fn new(body: Body, place: Option<Place>, time: Option<Duration>) -> Self {
         Self { body: Some(body), _place: place, until: time.map(|time| Box::pin(sleep(time))) }
     }
 }

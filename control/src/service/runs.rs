@@ -8,6 +8,7 @@ use gitdoor_proto::{Bearer, RepositoryName, RunId, v1};
 use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
+use super::admission::Place;
 use super::page;
 use super::reads::Reads;
 use crate::clock;
@@ -106,10 +107,16 @@ impl<S: Store, F: Forge> RunsService<S, F> {
     }
 
     /// Commits the end, tells every session, and waits until no push of the run can still be written.
-    async fn revoke(&self, id: RunId, now: SystemTime) -> Result<v1::RevokeRunResponse, Failure> {
+    async fn revoke(
+        &self,
+        id: RunId,
+        place: Option<Place>,
+        now: SystemTime,
+    ) -> Result<v1::RevokeRunResponse, Failure> {
         let (store, leases) = (self.store.clone(), self.leases.clone());
         // A task of its own: a caller that leaves after the commit must not keep the sessions from hearing of it.
         let end = async move {
+            let _place = place;
             let run = store.revoke(&id, now).await?.ok_or_else(|| Failure::Unknown(id.clone()))?;
             let ended = Instant::now();
             leases.end(&id, End::Revoked);
@@ -180,9 +187,10 @@ impl<S: Store, F: Forge> Runs for RunsService<S, F> {
         &self,
         request: Request<v1::RevokeRunRequest>,
     ) -> Result<Response<v1::RevokeRunResponse>, Status> {
+        let place = request.extensions().get::<Place>().cloned();
         let v1::RevokeRunRequest { run_id } = request.into_inner();
         let answer = match run_id_from(&run_id) {
-            Ok(id) => self.revoke(id, clock::now()).await,
+            Ok(id) => self.revoke(id, place, clock::now()).await,
             Err(invalid) => Err(invalid.into()),
         };
         answered("revoke", &run_id, answer)

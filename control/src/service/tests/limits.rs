@@ -19,7 +19,8 @@ use tonic_health::pb::health_client::HealthClient;
 
 use super::listeners::{get, reader, short, stalling};
 use crate::limit::{
-    CALLS, GATE_MESSAGE_BYTES, QUESTIONS, QUESTIONS_PER_SESSION, READS, RUNS_MESSAGE_BYTES, SESSIONS, TOKENS,
+    CALLS, GATE_MESSAGE_BYTES, QUESTIONS, QUESTIONS_PER_SESSION, READS, REVOCATIONS, RUNS_MESSAGE_BYTES, SESSIONS,
+    TOKENS,
 };
 use crate::service::admission::Times;
 
@@ -150,6 +151,48 @@ async fn a_call_that_takes_too_long_ends_in_words_and_a_revocation_goes_on_witho
         }
     };
     timeout(HANGS, ends).await.expect("the run is revoked all the same");
+}
+
+#[tokio::test]
+async fn a_revocation_that_goes_on_without_its_caller_keeps_its_place() {
+    let (control, _folder) = stalling(Times { call: HANGS, revocation: HANGS }).await;
+    let mut runs = RunsClient::new(control.runs().await);
+    runs.register_run(reader("r")).await.unwrap();
+    control.store.stall(true);
+    let revoke = || {
+        let mut request = Request::new(v1::RevokeRunRequest { run_id: "r".into() });
+        request.set_timeout(Duration::from_millis(500));
+        request
+    };
+    let mut impatient = Vec::new();
+    for number in 0..REVOCATIONS {
+        if number % PER_CONNECTION == 0 {
+            runs = RunsClient::new(control.runs().await);
+        }
+        let mut runs = runs.clone();
+        impatient.push(tokio::spawn(async move { runs.revoke_run(revoke()).await.unwrap_err() }));
+    }
+    for given_up in join_all(impatient).await {
+        assert_ne!(given_up.unwrap().code(), Code::ResourceExhausted, "each had a place");
+    }
+    // One that was cut before it was read has left its place: it is taken here.
+    let full = async {
+        loop {
+            let refused = runs.revoke_run(revoke()).await.unwrap_err();
+            if refused.code() == Code::ResourceExhausted {
+                return refused;
+            }
+        }
+    };
+    let refused = timeout(HANGS, full).await.expect("all places are taken");
+    assert!(refused.message().contains("revocations at once"), "{refused}");
+    control.store.stall(false);
+    let again = async {
+        while runs.revoke_run(v1::RevokeRunRequest { run_id: "r".into() }).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(HANGS, again).await.expect("there is place again");
 }
 
 #[tokio::test]
