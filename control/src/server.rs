@@ -136,9 +136,9 @@ async fn serve_store<S: Store>(
     let (forge, leases) = (Arc::new(forge), Arc::new(Leases::new(control)));
     let gate = Arc::new(Gate::new(store.clone(), forge.clone(), leases.clone()));
     let (state, health) = watch::channel(State::Serving);
-    let reads = Arc::new(Reads::default());
-    let tokens = TokensService::new(store.clone(), forge.clone(), reads.clone());
-    let runs = RunsService::new(store.clone(), forge, leases.clone(), reads);
+    let lists = Arc::new(Reads::default());
+    let tokens = TokensService::new(store.clone(), forge.clone(), lists.clone());
+    let runs = RunsService::new(store.clone(), forge, leases.clone(), lists);
     let runs = services::runs(runs, tokens, health.clone())?;
     let questions = services::gate(GateService::new(gate.clone(), drain.clone()), health)?;
     let over = CancellationToken::new();
