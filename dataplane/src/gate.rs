@@ -2,8 +2,7 @@
 //!
 //! A question has a deadline and an id that never repeats, so a late answer can reach nobody else. A session that is
 //! lost fails what waited on it at once. What is safe to ask twice is asked again of another session, within the same
-//! deadline, when its session is lost or silent, or its control has no store; a push is put to control once. A full queue
-//! is a refusal, not a wait.
+//! deadline, when its session is lost or silent, or its control has no store. A full queue is a refusal, not a wait.
 
 mod asking;
 mod driver;
