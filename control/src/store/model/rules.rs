@@ -11,7 +11,7 @@ use crate::run::{Binding, Run, StoredBearer, Terms};
 use crate::store::{Adopted, Closed, Opened, Registered, Rotated};
 
 /// The open pushes of a run at once, in the walks.
-pub(super) const MOST: u32 = 3;
+pub(super) const MOST: u32 = 2;
 
 #[derive(Debug)]
 pub(super) struct Model {
