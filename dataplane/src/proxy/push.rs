@@ -39,9 +39,10 @@ const RENEWAL: Duration = Duration::from_secs(1);
 const HELD_BACK: usize = 64 * 1024;
 /// A push whose lease has been over for this long is given up: control closes its row about now.
 const LAPSED: Duration = Duration::from_secs(10);
-/// How often an outcome is told to a control that does not answer: for at least so many seconds, in which a store fails
-/// over or a control is started again.
-const REPORTS: usize = 15;
+/// How often an outcome is told to a control that does not answer before the client sees the end of its push.
+const REPORTS: usize = 3;
+/// And after that: for at least so many seconds, in which a store fails over or a control is started again.
+const LATE_REPORTS: usize = 60;
 
 impl Proxy {
     /// Forwards a push that control let through.
@@ -92,7 +93,8 @@ impl Carrier {
         let capabilities = &self.push.section.capabilities;
         let mut down = Downlink::new(begin, capabilities.side_band_64k, self.upstream.config().idle_timeout);
         let end = self.exchange(&mut inbound, &mut down).await;
-        self.report(&end).await;
+        let report = self.closing(&end);
+        let told = self.tell(&report, REPORTS).await;
         match end {
             Ok(_) => {
                 // An answer may come before the body's end; the client is heard out, or it would lose the answer.
@@ -101,6 +103,9 @@ impl Carrier {
                 down.end().await;
             }
             Err(refusal) => down.refuse(refusal, inbound, &self.push, self.limits.drain_bytes).await,
+        }
+        if !told && !self.tell(&report, LATE_REPORTS).await {
+            tracing::warn!(request_id = self.record.id(), "the outcome could not be told to control");
         }
     }
 
@@ -235,8 +240,8 @@ impl Carrier {
         }
     }
 
-    /// Closes the push in the ledger.
-    async fn report(&self, end: &Result<Outcome, Refusal>) {
+    /// What is to stand in the ledger of the push.
+    fn closing(&self, end: &Result<Outcome, Refusal>) -> v1::ReportPushRequest {
         let (result, name) = match end {
             Ok(Outcome::Done) => (v1::PushResult::Done, "done"),
             Ok(Outcome::Refused(_)) => (v1::PushResult::RefusedUpstream, "refused-upstream"),
@@ -255,24 +260,28 @@ impl Carrier {
             .iter()
             .map(|(name, message)| v1::UpstreamRefusal { ref_name: name.to_vec(), message: message.clone() })
             .collect();
-        let report = v1::ReportPushRequest {
+        v1::ReportPushRequest {
             result: result.into(),
             upstream_refusals,
             request_bytes: self.record.request_bytes(),
             ..Default::default()
-        };
-        for _ in 0..REPORTS {
+        }
+    }
+
+    /// Closes the push in the ledger. False: control cannot say whether it is.
+    async fn tell(&self, report: &v1::ReportPushRequest, times: usize) -> bool {
+        for _ in 0..times {
             match self.gate.report(&self.granted, report.clone()).await {
-                Ok(()) => return,
+                Ok(()) => return true,
                 Err(Refusal::Gate(_)) => sleep(RENEWAL).await,
                 Err(Refusal::Denied(denial)) if is_outage(denial.reason) => sleep(RENEWAL).await,
                 Err(refusal) => {
                     tracing::warn!(request_id = self.record.id(), %refusal, "the outcome was not recorded");
-                    return;
+                    return true;
                 }
             }
         }
-        tracing::warn!(request_id = self.record.id(), "the outcome could not be told to control");
+        false
     }
 }
 
