@@ -2,7 +2,7 @@
 //!
 //! A lease is given on a run that the store has just called live, and counts at the data plane from the sending of
 //! its question. So whichever control gave it, it is over [`LEASE`] after the end of its run was durable: that is
-//! the most that [`Leases::settled`] waits.
+//! the most that [`settled()`] waits.
 
 mod registry;
 mod settled;
