@@ -178,8 +178,10 @@ async fn assert_told(world: &World, told: &[Told]) {
         if let Some(bound) = bound {
             assert_eq!(binding.as_ref().map(|binding| binding.repository.as_str()), Some(*bound), "{}", run.id);
         }
-        let done = shown.pushes.iter().any(|push| push.outcome() == PushOutcome::Done);
-        assert!(done || !pushed, "{} was told of a push that the ledger does not have", run.id);
+        // Of one whose data plane was killed before the store was back, nobody could say how it ended.
+        let stands = [PushOutcome::Done, PushOutcome::Open, PushOutcome::Unknown];
+        let there = shown.pushes.iter().any(|push| stands.contains(&push.outcome()));
+        assert!(there || !pushed, "{} was told of a push that the ledger does not have", run.id);
     }
 }
 
