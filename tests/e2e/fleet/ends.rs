@@ -122,8 +122,9 @@ async fn assert_ended(world: &World, ended: &[Ended]) {
         .await;
         let pushes = world.show(run).await.pushes;
         let done = pushes.iter().any(|push| push.outcome() == PushOutcome::Done);
-        let unknown = pushes.iter().any(|push| push.outcome() == PushOutcome::Unknown);
-        assert!(done || unknown || now.is_none(), "{reference} moved, and the ledger has {pushes:?}");
+        // One that was cut when git had its whole pack, before the bytes that belong to none, may have moved its ref.
+        let decided = pushes.iter().any(|push| push.outcome() != PushOutcome::Refused);
+        assert!(decided || now.is_none(), "{reference} moved, and the ledger has {pushes:?}");
         assert!(now.is_some() || !done, "{reference} did not move, and the ledger has {pushes:?}");
     }
 }
