@@ -112,34 +112,34 @@ impl Leases {
         done
     }
 
-    /// Grants the lease of a new push. How many the run has counts when its row is written: those of every control.
-    pub fn grant(&self, run: &RunId, push: PushId, expires_at: SystemTime) -> Result<(), End> {
-        self.hold(run, push, expires_at)
-    }
-
     /// Notes that this control has just said that it is alive.
     pub fn beaten(&self) {
         *self.beaten.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Whether this control answers for a push, as far as is known: one that has not said for a while that it is alive
-    /// may have lost all of its own to others.
+    /// One that has not said for a while that it is alive may have lost all of its pushes to others.
+    fn is_doubtful(&self) -> bool {
+        self.beaten.lock().unwrap_or_else(PoisonError::into_inner).elapsed() >= DOUBTFUL
+    }
+
+    /// Whether this control answers for a push, as far as is known.
     #[must_use]
     pub fn owns(&self, run: &RunId, push: PushId) -> bool {
-        let beaten = *self.beaten.lock().unwrap_or_else(PoisonError::into_inner);
-        beaten.elapsed() < DOUBTFUL && self.registry().owns(run, push)
+        !self.is_doubtful() && self.registry().owns(run, push)
     }
 
     /// Renews the lease of a push, on a run that was found live. False: this control does not answer for the push.
     pub fn renew(&self, run: &RunId, push: PushId, expires_at: SystemTime) -> Result<bool, End> {
-        if !self.owns(run, push) {
+        let doubtful = self.is_doubtful();
+        let mut registry = self.registry();
+        if doubtful || !registry.owns(run, push) {
             return Ok(false);
         }
-        let mut registry = self.registry();
         registry.hold(run, push, expires_at, Instant::now()).map(|()| true)
     }
 
-    /// Grants a lease to a push that this control answers for from now on.
+    /// Grants a lease to a push that this control answers for from now on. How many the run has counts when its row is
+    /// written: those of every control.
     pub fn hold(&self, run: &RunId, push: PushId, expires_at: SystemTime) -> Result<(), End> {
         self.change(|registry| registry.hold(run, push, expires_at, Instant::now()))
     }

@@ -173,8 +173,8 @@ mod tests {
         let (_dir, store) = store_with_pushes(&[1, 2]).await;
         let (leases, push) = (Leases::new(me()), open_push(1));
         let expiry = start() + Duration::from_hours(1);
-        leases.grant(&push.run, push.id, expiry).unwrap();
-        leases.grant(&push.run, open_push(2).id, expiry).unwrap();
+        leases.hold(&push.run, push.id, expiry).unwrap();
+        leases.hold(&push.run, open_push(2).id, expiry).unwrap();
         pass(LEASE + LOST_AFTER).await;
         leases.beaten();
         assert!(leases.renew(&push.run, open_push(2).id, expiry).unwrap());
@@ -187,7 +187,7 @@ mod tests {
     async fn a_push_that_another_control_answers_for_is_forgotten_and_left_open() {
         let (_dir, store) = store_with_pushes(&[1]).await;
         let (leases, push) = (Leases::new(me()), open_push(1));
-        leases.grant(&push.run, push.id, start() + Duration::from_hours(1)).unwrap();
+        leases.hold(&push.run, push.id, start() + Duration::from_hours(1)).unwrap();
         assert!(store.take_push(push.id, &push.run, ControlId::from_bytes([2; 16])).await.unwrap());
         pass(LEASE + LOST_AFTER).await;
         once(&store, &leases, start()).await;
@@ -200,7 +200,7 @@ mod tests {
         let (_dir, store) = store_with_pushes(&[1]).await;
         let (leases, push) = (Leases::new(me()), open_push(1));
         // What was true when the push began: since then the run was given more time.
-        leases.grant(&push.run, push.id, start() + Duration::from_secs(5)).unwrap();
+        leases.hold(&push.run, push.id, start() + Duration::from_secs(5)).unwrap();
         once(&store, &leases, start() + Duration::from_secs(10)).await;
         assert_eq!(leases.news().0, []);
         let expiry = store.run(&push.run).await.unwrap().unwrap().expires_at;

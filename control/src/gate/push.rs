@@ -174,7 +174,7 @@ impl<'a> Place<'a> {
             tracing::error!(error = cause(&error), "no id for a push");
             Denial::new(Reason::StoreUnavailable, "the door cannot name this push; try again")
         })?;
-        leases.grant(&run.id, push, run.expires_at).map_err(ended)?;
+        leases.hold(&run.id, push, run.expires_at).map_err(ended)?;
         Ok(Self { leases, run, push, kept: false })
     }
 

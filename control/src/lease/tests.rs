@@ -27,17 +27,17 @@ fn push(number: u8) -> PushId {
 #[tokio::test(start_paused = true)]
 async fn no_lease_is_granted_or_renewed_after_its_run_ended() {
     let leases = leases();
-    leases.grant(&run(), push(1), far()).unwrap();
+    leases.hold(&run(), push(1), far()).unwrap();
     leases.end(&run(), End::Revoked);
     assert_eq!(leases.renew(&run(), push(1), far()), Err(End::Revoked));
     assert_eq!(leases.hold(&run(), push(2), far()), Err(End::Revoked));
-    assert_eq!(leases.grant(&run(), push(3), far()), Err(End::Revoked));
+    assert_eq!(leases.hold(&run(), push(3), far()), Err(End::Revoked));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_was_adopted_as_it_expired_goes_on() {
     let leases = leases();
-    leases.grant(&run(), push(1), far()).unwrap();
+    leases.hold(&run(), push(1), far()).unwrap();
     leases.expire(&run(), far());
     assert_eq!(leases.renew(&run(), push(1), far()), Err(End::Expired));
     let later = far() + Duration::from_hours(1);
@@ -64,7 +64,7 @@ async fn the_revocation_of_a_run_that_seemed_to_have_expired_is_told() {
 #[tokio::test(start_paused = true)]
 async fn a_control_that_could_not_say_that_it_is_alive_takes_each_push_for_anothers() {
     let leases = leases();
-    leases.grant(&run(), push(1), far()).unwrap();
+    leases.hold(&run(), push(1), far()).unwrap();
     advance(DOUBTFUL).await;
     assert_eq!(leases.renew(&run(), push(1), far()), Ok(false));
     leases.beaten();
@@ -74,8 +74,8 @@ async fn a_control_that_could_not_say_that_it_is_alive_takes_each_push_for_anoth
 #[tokio::test(start_paused = true)]
 async fn a_push_counts_while_it_may_write_and_until_the_end_of_one_that_went_up_is_known() {
     let leases = leases();
-    leases.grant(&run(), push(0), far()).unwrap();
-    leases.grant(&run(), push(1), far()).unwrap();
+    leases.hold(&run(), push(0), far()).unwrap();
+    leases.hold(&run(), push(1), far()).unwrap();
     leases.sent(&run(), push(1), far());
     assert_eq!(leases.lapsed(&run()), []);
     advance(LEASE).await;
@@ -85,8 +85,8 @@ async fn a_push_counts_while_it_may_write_and_until_the_end_of_one_that_went_up_
 #[tokio::test(start_paused = true)]
 async fn a_push_is_lost_ten_seconds_after_its_lease_and_not_before() {
     let leases = leases();
-    leases.grant(&run(), push(1), far()).unwrap();
-    leases.grant(&run(), push(2), far()).unwrap();
+    leases.hold(&run(), push(1), far()).unwrap();
+    leases.hold(&run(), push(2), far()).unwrap();
     advance(Duration::from_millis(11_999)).await;
     leases.sent(&run(), push(2), far());
     assert_eq!(leases.sweep(FAR), Swept::default());
@@ -100,7 +100,7 @@ async fn a_push_is_lost_ten_seconds_after_its_lease_and_not_before() {
 async fn the_expiry_of_a_run_is_told_once_and_ends_its_leases() {
     let leases = leases();
     let (_, mut news) = leases.news();
-    leases.grant(&run(), push(1), far()).unwrap();
+    leases.hold(&run(), push(1), far()).unwrap();
     assert_eq!(leases.sweep(far() - Duration::from_secs(1)), Swept::default());
     assert!(news.is_empty());
     for _ in 0..3 {
@@ -128,7 +128,7 @@ async fn a_new_session_hears_of_the_ends_of_the_last_minutes() {
 #[tokio::test(start_paused = true)]
 async fn a_prolonged_run_is_not_due_until_its_new_time() {
     let leases = leases();
-    leases.grant(&run(), push(1), far()).unwrap();
+    leases.hold(&run(), push(1), far()).unwrap();
     leases.prolong(&run(), far() + LEASE);
     assert_eq!(leases.sweep(far() + LEASE - Duration::from_micros(1)), Swept::default());
     // A renewal has read the run, too.
@@ -144,7 +144,7 @@ fn claimed(number: u8) -> Claimed {
 #[tokio::test(start_paused = true)]
 async fn a_claimed_push_has_no_lease_and_is_lost_unless_it_is_heard_of() {
     let leases = leases();
-    leases.grant(&run(), push(1), far()).unwrap();
+    leases.hold(&run(), push(1), far()).unwrap();
     let known = leases.known();
     assert_eq!(leases.claimed(&known, vec![claimed(1), claimed(2), claimed(3)]), 2);
     let mut lapsed = leases.lapsed(&run());
@@ -160,10 +160,10 @@ async fn a_claimed_push_has_no_lease_and_is_lost_unless_it_is_heard_of() {
 #[tokio::test(start_paused = true)]
 async fn a_push_that_has_gone_to_another_control_is_not_renewed_before_it_is_taken_back() {
     let leases = leases();
-    leases.grant(&run(), push(1), far()).unwrap();
+    leases.hold(&run(), push(1), far()).unwrap();
     let known = leases.known();
     // It began after the ledger was read.
-    leases.grant(&run(), push(2), far()).unwrap();
+    leases.hold(&run(), push(2), far()).unwrap();
     leases.claimed(&known, Vec::new());
     assert!(!leases.renew(&run(), push(1), far()).unwrap());
     assert!(leases.renew(&run(), push(2), far()).unwrap());
