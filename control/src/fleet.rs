@@ -7,7 +7,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -15,9 +14,9 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::clock;
 use crate::gate::cause;
+use crate::id::id;
 use crate::lease::{End, Leases};
 use crate::metrics::{self, Taken};
-use crate::push::NoRandomness;
 use crate::store::{Store, StoreError};
 
 /// How often a control says that it is alive.
@@ -33,39 +32,9 @@ const HEAR: Duration = Duration::from_secs(1);
 /// clock of the control that wrote the time may be behind. Ends are remembered for longer, so each is told once.
 const BACK: Duration = Duration::from_mins(2);
 
-/// Names a control process: 16 random bytes, drawn at its start and shown in hex.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ControlId([u8; 16]);
-
-impl ControlId {
-    /// Makes a new one from the system's randomness.
-    pub fn generate() -> Result<Self, NoRandomness> {
-        NoRandomness::fill().map(Self)
-    }
-
-    /// An id as it was stored.
-    #[must_use]
-    pub fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
-    /// The id, to store it.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
-    }
-}
-
-impl fmt::Display for ControlId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for ControlId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
+id! {
+    /// Names a control process, from its start to its end.
+    ControlId
 }
 
 /// Says that this control is alive, and answers for the pushes of those that are not, until it is dropped.

@@ -10,6 +10,7 @@ pub mod fleet;
 pub mod forge;
 pub mod gate;
 pub mod github;
+pub mod id;
 pub mod lease;
 pub mod limit;
 pub mod listen;

@@ -1,48 +1,15 @@
 //! Tokens for mirrors, as the ledger has them: that one was handed out, never the token.
 
-use std::fmt;
 use std::time::SystemTime;
 
 use gitdoor_proto::{RepositoryName, v1};
 
 use crate::forge::{MintError, Minted, Mismatch};
-use crate::push::NoRandomness;
+use crate::id::id;
 
-/// Names a row: 16 random bytes, shown in hex.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct MirrorTokenId([u8; 16]);
-
-impl MirrorTokenId {
-    /// Makes a new one from the system's randomness.
-    pub fn generate() -> Result<Self, NoRandomness> {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes)?;
-        Ok(Self(bytes))
-    }
-
-    /// An id as it was stored.
-    #[must_use]
-    pub fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
-    /// The id, to store it.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
-    }
-}
-
-impl fmt::Display for MirrorTokenId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for MirrorTokenId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
+id! {
+    /// Names a row.
+    MirrorTokenId
 }
 
 /// A row of the ledger: a token was handed out.

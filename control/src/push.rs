@@ -1,61 +1,17 @@
 //! A push as control sees it: its commands, and its row in the ledger.
 
-use std::fmt;
 use std::time::SystemTime;
 
 use gitdoor_proto::{RepositoryName, RunId, v1};
 use sha2::{Digest, Sha256};
 
 use crate::fleet::ControlId;
+use crate::id::id;
 use crate::run::Invalid;
 
-/// The system has no randomness to give.
-#[derive(Debug, thiserror::Error)]
-#[error("the system's random source failed")]
-pub struct NoRandomness(#[from] getrandom::Error);
-
-impl NoRandomness {
-    /// Random bytes, or this.
-    pub(crate) fn fill<const N: usize>() -> Result<[u8; N], Self> {
-        let mut bytes = [0; N];
-        getrandom::fill(&mut bytes).map_err(Self)?;
-        Ok(bytes)
-    }
-}
-
-/// Names a push: 16 random bytes, shown in hex.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PushId([u8; 16]);
-
-impl PushId {
-    /// Makes a new one from the system's randomness.
-    pub fn generate() -> Result<Self, NoRandomness> {
-        NoRandomness::fill().map(Self)
-    }
-
-    /// An id as it was stored.
-    #[must_use]
-    pub fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
-    /// The id, to store it.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
-    }
-}
-
-impl fmt::Display for PushId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for PushId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
+id! {
+    /// Names a push.
+    PushId
 }
 
 /// One command of a push: an update of a ref.

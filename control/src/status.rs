@@ -54,7 +54,7 @@ pub enum Failure {
     Bearer(#[from] NoRandomness),
     /// No randomness for an id.
     #[error(transparent)]
-    Id(#[from] crate::push::NoRandomness),
+    Id(#[from] crate::id::NoRandomness),
     /// The call's task ended without an answer.
     #[error("the call did not end")]
     Lost(#[from] tokio::task::JoinError),
