@@ -71,9 +71,10 @@ impl Server {
         String::from_utf8(done.stdout).unwrap().trim().to_owned()
     }
 
-    /// Ends it at once, as a crash of the machine's would.
+    /// Ends it at once, as a crash of the machine's would: a session that outlived the first process by a moment would
+    /// answer once more.
     pub(crate) fn kill(&mut self) {
-        self.process.kill().unwrap();
+        self.signal("KILL");
         self.process.wait().unwrap();
     }
 
@@ -89,13 +90,17 @@ impl Server {
         own(self.folder.path());
     }
 
-    /// Stops the processes of the server where they are (`STOP`), or lets them go on (`CONT`).
+    /// Stops the processes of the server where they are (`STOP`), lets them go on (`CONT`), or ends them (`KILL`).
     pub(crate) fn signal(&self, signal: &str) {
+        let send = |signal: &str, process: &str| Command::new("kill").args(["-s", signal, process]).output().unwrap();
         let leader = self.process.id().to_string();
+        // Stands still first, so that it begins no other.
+        assert!(send("STOP", &leader).status.success());
         let children = Command::new("pgrep").args(["--parent", &leader]).output().unwrap();
         let children = String::from_utf8(children.stdout).unwrap();
-        let processes = children.split_whitespace().chain([leader.as_str()]);
-        assert!(Command::new("kill").arg(format!("-{signal}")).args(processes).status().unwrap().success());
+        // One may have ended by itself meanwhile.
+        children.split_whitespace().for_each(|child| drop(send(signal, child)));
+        assert!(send(signal, &leader).status.success());
     }
 
     fn reach(&self) -> [String; 3] {
