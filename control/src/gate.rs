@@ -27,7 +27,7 @@ use crate::lease::Leases;
 use crate::policy::bearer::{self, Live};
 use crate::run::Options;
 use crate::store::Store;
-use crate::ticket::Purpose;
+use crate::ticket::{Holder, Purpose};
 
 pub use self::denial::{cause, forge_denial, store_denial, unreadable};
 pub use self::requests::{REQUESTS, RequestPlace};
@@ -86,20 +86,20 @@ impl<S: Store, F: Forge> Gate<S, F> {
 
     /// May this request be made, and with which token?
     pub async fn authorize(&self, question: Question, now: SystemTime) -> Result<Permitted, Denial> {
-        let Question { bearer, request_id, intent } = question;
+        let Question { bearer, holder, request_id, intent } = question;
         let live = self.admit(&bearer, now).await?;
         let place = if intent.has_streams() { Some(self.requests.take(&live.run().id)?) } else { None };
         let permit = match intent {
             Intent::Verify => permit::verified(live.run(), now),
             Intent::Describe => permit::described(live.run(), now),
             Intent::Api => self.api(&live, now).await?,
-            Intent::Fetch(repository) => self.fetch(&live, repository, now).await?,
+            Intent::Fetch(repository) => self.fetch(&live, holder, repository, now).await?,
             Intent::Discovery { repository, redirected } => {
-                self.discovery(&live, Name { asked: repository, redirected }, now).await?
+                self.discovery(&live, holder, Name { asked: repository, redirected }, now).await?
             }
-            Intent::Probe(repository) => self.probe(&live, repository, now).await?,
+            Intent::Probe(repository) => self.probe(&live, holder, repository, now).await?,
             Intent::Push { repository, commands, key } => {
-                self.push(&live, push::Asked { request_id, repository, commands, key }, now).await?
+                self.push(&live, push::Asked { holder, request_id, repository, commands, key }, now).await?
             }
         };
         Ok(Permitted { permit, place })
@@ -119,9 +119,15 @@ impl<S: Store, F: Forge> Gate<S, F> {
         Ok(live)
     }
 
-    async fn fetch(&self, live: &Live, repository: RepositoryName, now: SystemTime) -> Result<v1::Permit, Denial> {
+    async fn fetch(
+        &self,
+        live: &Live,
+        holder: Option<Holder>,
+        repository: RepositoryName,
+        now: SystemTime,
+    ) -> Result<v1::Permit, Denial> {
         let minted = self.read_token(live, now).await?;
-        Ok(permit::forward(live.run(), &Purpose::Fetch(repository.clone()), &minted, &repository, now))
+        Ok(permit::forward(live.run(), &Purpose::Fetch(repository.clone()), holder, &minted, &repository, now))
     }
 
     async fn api(&self, live: &Live, now: SystemTime) -> Result<v1::Permit, Denial> {
@@ -139,7 +145,13 @@ impl<S: Store, F: Forge> Gate<S, F> {
         self.forge.read_token(&scope, now).await.map_err(|error| denial::read_denial(&error))
     }
 
-    async fn discovery(&self, live: &Live, name: Name, now: SystemTime) -> Result<v1::Permit, Denial> {
+    async fn discovery(
+        &self,
+        live: &Live,
+        holder: Option<Holder>,
+        name: Name,
+        now: SystemTime,
+    ) -> Result<v1::Permit, Denial> {
         let writer = live.writer()?;
         if let Some(binding) = &live.run().binding {
             let (minted, facts) = self.at_bound(writer, binding, &name, now).await?;
@@ -147,12 +159,12 @@ impl<S: Store, F: Forge> Gate<S, F> {
             // is another's by now, on which the pinned token is no good.
             let place = if name.asked == facts.full_name { &facts.full_name } else { &name.asked };
             let purpose = Purpose::Discovery(place.clone());
-            return Ok(permit::forward(live.run(), &purpose, &minted, place, now));
+            return Ok(permit::forward(live.run(), &purpose, holder, &minted, place, now));
         }
         self.discoveries.take(&live.run().id).map_err(discovery_limit)?;
         let minted = self.write_named(live, &name.asked, now).await?;
         let purpose = Purpose::Discovery(name.asked.clone());
-        Ok(v1::Permit { bind: true, ..permit::forward(live.run(), &purpose, &minted, &name.asked, now) })
+        Ok(v1::Permit { bind: true, ..permit::forward(live.run(), &purpose, holder, &minted, &name.asked, now) })
     }
 
     /// The write token of a repository that the run is not bound to yet.
@@ -162,12 +174,18 @@ impl<S: Store, F: Forge> Gate<S, F> {
         minted.map_err(|error| forge_denial(&error, Some(name)))
     }
 
-    async fn probe(&self, live: &Live, repository: RepositoryName, now: SystemTime) -> Result<v1::Permit, Denial> {
+    async fn probe(
+        &self,
+        live: &Live,
+        holder: Option<Holder>,
+        repository: RepositoryName,
+        now: SystemTime,
+    ) -> Result<v1::Permit, Denial> {
         let writer = live.writer()?;
         let name = Name { asked: repository, redirected: false };
         let (minted, facts) = self.at_bound(writer, writer.bound()?, &name, now).await?;
         let purpose = Purpose::Probe(facts.full_name.clone());
-        Ok(permit::forward(live.run(), &purpose, &minted, &facts.full_name, now))
+        Ok(permit::forward(live.run(), &purpose, holder, &minted, &facts.full_name, now))
     }
 
     /// Forgets what is too old to matter. To be called now and then.

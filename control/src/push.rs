@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::fleet::ControlId;
 use crate::id::id;
 use crate::run::Invalid;
+use crate::ticket::Shown;
 
 id! {
     /// Names a push.
@@ -106,10 +107,16 @@ pub struct PushedRef {
 pub struct TicketHash([u8; 32]);
 
 impl TicketHash {
-    /// The hash of a ticket's text.
+    /// The hash of a ticket's text and of who holds it.
     #[must_use]
-    pub fn of(ticket: &str) -> Self {
-        Self(Sha256::digest(ticket.as_bytes()).into())
+    pub fn of(ticket: Shown<'_>) -> Self {
+        let mut hash = Sha256::new_with_prefix(ticket.text);
+        if let Some(holder) = ticket.holder {
+            // No text of a ticket has this byte.
+            hash.update(b"\0");
+            hash.update(holder.as_bytes());
+        }
+        Self(hash.finalize().into())
     }
 
     /// A hash as it was stored.
@@ -226,7 +233,7 @@ pub(crate) mod tests {
             request_id: "q".into(),
             repository: RepositoryName::parse("acme/api").unwrap(),
             refs: Vec::new(),
-            ticket: Some(TicketHash::of("t")),
+            ticket: Some(TicketHash::from_bytes([8; 32])),
             control: Some(ControlId::from_bytes([1; 16])),
             outcome: Outcome::Open,
             request_bytes: 0,

@@ -1,7 +1,10 @@
 //! The ticket: the opaque `authorization` of a permit. It says what was authorized, signed with the hash of the
-//! bearer that it was authorized for.
+//! bearer that it was authorized for, to the data plane that asked.
 //!
-//! So it needs no memory, any control can check it, and a bearer that is replaced takes its tickets with it.
+//! So it needs no memory, any control can check it, a bearer that is replaced takes its tickets with it, and another
+//! data plane can do nothing with one that it got hold of.
+
+mod holder;
 
 use std::fmt;
 
@@ -13,8 +16,12 @@ use sha2::Sha256;
 
 use crate::push::{PushId, TicketHash};
 
+pub use holder::{Holder, Shown};
+
 /// Keeps these signatures apart from any other use of the key.
 const LABEL: &[u8] = b"gitdoor ticket 1\0";
+/// The same, for a ticket of a holder.
+const HELD_LABEL: &[u8] = b"gitdoor ticket 2\0";
 /// Bytes of the signature.
 const MAC_BYTES: usize = 32;
 /// Longer than the longest ticket: a run id of 64 and a repository of 140 characters, in base64.
@@ -38,11 +45,11 @@ pub enum Purpose {
 #[error("not an authorization of this control")]
 pub struct InvalidTicket;
 
-/// Makes the ticket of an authorization.
+/// Makes the ticket of an authorization for who holds it.
 #[must_use]
-pub fn issue(run: &RunId, purpose: &Purpose, key: &BearerHash) -> String {
+pub fn issue(run: &RunId, purpose: &Purpose, key: &BearerHash, holder: Option<Holder>) -> String {
     let mut bytes = body(run, purpose);
-    let mac = mac(key, &bytes).finalize().into_bytes();
+    let mac = mac(key, holder, &bytes).finalize().into_bytes();
     bytes.extend_from_slice(&mac);
     URL_SAFE_NO_PAD.encode(bytes)
 }
@@ -52,19 +59,21 @@ pub struct Presented {
     run: RunId,
     purpose: Purpose,
     signature: Vec<u8>,
+    holder: Option<Holder>,
     hash: TicketHash,
 }
 
 impl Presented {
     /// Reads a ticket.
-    pub fn parse(text: &str) -> Result<Self, InvalidTicket> {
+    pub fn parse(shown: Shown<'_>) -> Result<Self, InvalidTicket> {
+        let Shown { text, holder } = shown;
         if text.len() > TICKET_CHARS {
             return Err(InvalidTicket);
         }
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_encoding| InvalidTicket)?;
         let (body, signature) = bytes.split_last_chunk::<MAC_BYTES>().ok_or(InvalidTicket)?;
         let (run, purpose) = read_body(body).ok_or(InvalidTicket)?;
-        Ok(Self { run, purpose, signature: signature.to_vec(), hash: TicketHash::of(text) })
+        Ok(Self { run, purpose, signature: signature.to_vec(), holder, hash: TicketHash::of(shown) })
     }
 
     /// The run that it claims to be of: whose key to verify it with.
@@ -73,9 +82,9 @@ impl Presented {
         &self.run
     }
 
-    /// What it authorizes, if the run's present bearer signed it. Compared in constant time.
+    /// What it authorizes, if the run's present bearer signed it for who presents it. Compared in constant time.
     pub fn verify(&self, key: &BearerHash) -> Result<&Purpose, InvalidTicket> {
-        let signed = mac(key, &body(&self.run, &self.purpose)).verify_slice(&self.signature);
+        let signed = mac(key, self.holder, &body(&self.run, &self.purpose)).verify_slice(&self.signature);
         signed.map_err(|_forged| InvalidTicket)?;
         Ok(&self.purpose)
     }
@@ -89,7 +98,7 @@ impl Presented {
         }
     }
 
-    /// The hash of its text.
+    /// The hash of it as its presenter's.
     #[must_use]
     pub fn hash(&self) -> TicketHash {
         self.hash
@@ -102,12 +111,18 @@ impl fmt::Debug for Presented {
     }
 }
 
-fn mac(key: &BearerHash, body: &[u8]) -> Hmac<Sha256> {
+fn mac(key: &BearerHash, holder: Option<Holder>, body: &[u8]) -> Hmac<Sha256> {
     // The block size of SHA-256 is 64 bytes; a shorter key is padded with zeros, which is what HMAC does with it.
     let mut block = [0_u8; 64];
     block.iter_mut().zip(key.as_bytes()).for_each(|(to, from)| *to = *from);
     let mut mac = Hmac::<Sha256>::new(&block.into());
-    mac.update(LABEL);
+    match holder {
+        None => mac.update(LABEL),
+        Some(holder) => {
+            mac.update(HELD_LABEL);
+            mac.update(holder.as_bytes());
+        }
+    }
     mac.update(body);
     mac
 }
@@ -146,6 +161,14 @@ mod tests {
 
     const KEY: [u8; 32] = [7; 32];
 
+    fn issued(run: &RunId, purpose: &Purpose) -> String {
+        issue(run, purpose, &BearerHash::from_bytes(KEY), Some(Holder::of(b"a")))
+    }
+
+    fn presented(text: &str) -> Result<Presented, InvalidTicket> {
+        Presented::parse(Shown { text, holder: Some(Holder::of(b"a")) })
+    }
+
     fn purposes() -> [Purpose; 4] {
         let repository = RepositoryName::parse("Acme/api").unwrap();
         [
@@ -160,8 +183,8 @@ mod tests {
     fn a_ticket_says_what_was_authorized_to_the_holder_of_the_key_alone() {
         let run = RunId::parse(&"r".repeat(64)).unwrap();
         for purpose in purposes() {
-            let text = issue(&run, &purpose, &BearerHash::from_bytes(KEY));
-            let ticket = Presented::parse(&text).unwrap();
+            let text = issued(&run, &purpose);
+            let ticket = presented(&text).unwrap();
             assert_eq!(ticket.run(), &run);
             assert_eq!(ticket.verify(&BearerHash::from_bytes(KEY)), Ok(&purpose));
             assert_eq!(ticket.verify(&BearerHash::from_bytes([8; 32])), Err(InvalidTicket));
@@ -169,14 +192,33 @@ mod tests {
     }
 
     #[test]
+    fn a_ticket_is_good_to_nobody_but_its_holder() {
+        let (run, key) = (RunId::parse("run-1").unwrap(), BearerHash::from_bytes(KEY));
+        let holders = [None, Some(Holder::of(b"a")), Some(Holder::of(b"b"))];
+        for purpose in purposes() {
+            for held in holders {
+                let text = issue(&run, &purpose, &key, held);
+                for holder in holders {
+                    let ticket = Presented::parse(Shown { text: &text, holder }).unwrap();
+                    assert_eq!(ticket.verify(&key).is_ok(), held == holder);
+                    assert_eq!(
+                        ticket.hash() == TicketHash::of(Shown { text: &text, holder: held }),
+                        held == holder
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_ticket_with_any_bit_turned_is_refused() {
         let run = RunId::parse("run-1").unwrap();
         for purpose in purposes() {
-            let good = URL_SAFE_NO_PAD.decode(issue(&run, &purpose, &BearerHash::from_bytes(KEY))).unwrap();
+            let good = URL_SAFE_NO_PAD.decode(issued(&run, &purpose)).unwrap();
             for bit in 0..good.len() * 8 {
                 let mut bytes = good.clone();
                 bytes[bit / 8] ^= 1 << (bit % 8);
-                let ticket = Presented::parse(&URL_SAFE_NO_PAD.encode(bytes));
+                let ticket = presented(&URL_SAFE_NO_PAD.encode(bytes));
                 assert!(ticket.is_err() || ticket.unwrap().verify(&BearerHash::from_bytes(KEY)).is_err(), "{bit}");
             }
         }
@@ -186,18 +228,15 @@ mod tests {
     fn the_longest_names_fit_a_ticket() {
         let run = RunId::parse(&"r".repeat(64)).unwrap();
         let name = RepositoryName::parse(&format!("{}/{}", "o".repeat(39), "n".repeat(100))).unwrap();
-        let text = issue(&run, &Purpose::Discovery(name.clone()), &BearerHash::from_bytes(KEY));
-        assert_eq!(
-            Presented::parse(&text).unwrap().verify(&BearerHash::from_bytes(KEY)),
-            Ok(&Purpose::Discovery(name))
-        );
-        assert_eq!(Presented::parse(&"A".repeat(TICKET_CHARS + 4)).unwrap_err(), InvalidTicket);
+        let text = issued(&run, &Purpose::Discovery(name.clone()));
+        assert_eq!(presented(&text).unwrap().verify(&BearerHash::from_bytes(KEY)), Ok(&Purpose::Discovery(name)));
+        assert_eq!(presented(&"A".repeat(TICKET_CHARS + 4)).unwrap_err(), InvalidTicket);
     }
 
     proptest! {
         #[test]
         fn any_text_is_refused_without_a_panic(text in "[A-Za-z0-9_=-]{0,120}") {
-            if let Ok(ticket) = Presented::parse(&text) {
+            if let Ok(ticket) = presented(&text) {
                 prop_assert!(ticket.verify(&BearerHash::from_bytes(KEY)).is_err());
             }
         }

@@ -6,6 +6,7 @@
 
 mod asking;
 mod driver;
+mod holder;
 mod keeper;
 mod outgoing;
 mod place;

@@ -25,6 +25,11 @@ pub mod v1 {
     tonic::include_proto!("gitdoor.v1");
 }
 
+/// The metadata of a session that says who holds what is authorized over it.
+pub const HOLDER_METADATA: &str = "gitdoor-holder-bin";
+/// Its length.
+pub const HOLDER_BYTES: usize = 32;
+
 pub use bearer::{Bearer, BearerHash, RunId};
 pub use permit::{Permit, Token};
 pub use reason::{Denial, Reason};

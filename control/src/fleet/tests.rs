@@ -19,6 +19,7 @@ use crate::service::runs::RunsService;
 use crate::store::postgres::server::Server;
 use crate::store::postgres::{self, Postgres};
 use crate::sweep;
+use crate::ticket::Shown;
 use crate::village::Village;
 
 /// What takes so long does not come.
@@ -69,17 +70,18 @@ impl Control {
             request_id: "q-1".into(),
             intent: Some(v1::authorize_request::Intent::Push(push)),
         };
-        let question = Question::try_from(message).unwrap();
+        let question = Question::read(message, None).unwrap();
         self.gate.authorize(question, clock::now()).await.map(|permitted| permitted.permit.authorization)
     }
 
     async fn renew(&self, ticket: &str) -> Result<Duration, Denial> {
-        self.gate.renew(ticket, false, clock::now()).await
+        self.gate.renew(Shown { text: ticket, holder: None }, false, clock::now()).await
     }
 
     async fn report(&self, ticket: &str) {
         let report = Report {
             ticket: ticket.into(),
+            holder: None,
             outcome: Outcome::Done,
             upstream_refusals: Vec::new(),
             request_bytes: 3,
@@ -401,7 +403,7 @@ async fn a_push_that_went_up_whole_and_is_heard_of_elsewhere_is_not_closed_by_it
     let (a, b) = (Control::start(&server).await, Control::start(&server).await);
     let bearer = a.run("r").await;
     let ticket = a.push(&bearer).await.unwrap();
-    b.gate.renew(&ticket, true, clock::now()).await.unwrap();
+    b.gate.renew(Shown { text: &ticket, holder: None }, true, clock::now()).await.unwrap();
     pass(LEASE + LOST_AFTER).await;
     a.sweep().await;
     assert_eq!((a.pushed("r").await.outcome, a.pushed("r").await.control), (Outcome::Open, Some(b.id())));

@@ -6,7 +6,7 @@ use gitdoor_proto::{RepositoryName, v1};
 
 use crate::forge::Minted;
 use crate::run::Run;
-use crate::ticket::{self, Purpose};
+use crate::ticket::{self, Holder, Purpose};
 
 /// The bearer is good; nothing can be forwarded with this.
 pub(super) fn verified(run: &Run, now: SystemTime) -> v1::Permit {
@@ -27,12 +27,13 @@ pub(super) fn api(run: &Run, minted: &Minted, now: SystemTime) -> v1::Permit {
 pub(super) fn forward(
     run: &Run,
     purpose: &Purpose,
+    holder: Option<Holder>,
     minted: &Minted,
     repository: &RepositoryName,
     now: SystemTime,
 ) -> v1::Permit {
     v1::Permit {
-        authorization: ticket::issue(&run.id, purpose, &run.bearer.hash),
+        authorization: ticket::issue(&run.id, purpose, &run.bearer.hash, holder),
         token: Some(token(minted, now)),
         repository: repository.to_string(),
         remaining: duration(run.remaining(now)),

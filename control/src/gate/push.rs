@@ -14,10 +14,11 @@ use crate::policy::push::{Rules, judge};
 use crate::push::{Command, Outcome, Push, PushId, PushedRef, TicketHash};
 use crate::run::{Binding, Run};
 use crate::store::{Limit, Opened, Store};
-use crate::ticket::Purpose;
+use crate::ticket::{Holder, Purpose, Shown};
 
 /// A push as it was asked for.
 pub(super) struct Asked {
+    pub(super) holder: Option<Holder>,
     pub(super) request_id: String,
     pub(super) repository: RepositoryName,
     pub(super) commands: Vec<Command>,
@@ -69,7 +70,8 @@ impl<S: Store, F: Forge> Gate<S, F> {
         now: SystemTime,
     ) -> Result<v1::Permit, Denial> {
         let Allowed { minted, facts } = allowed;
-        let mut permit = permit::forward(run, &Purpose::Push(place.push), minted, &facts.full_name, now);
+        let mut permit =
+            permit::forward(run, &Purpose::Push(place.push), asked.holder, minted, &facts.full_name, now);
         permit.lease = permit::duration(LEASE);
         let row = Push {
             id: place.push,
@@ -77,7 +79,7 @@ impl<S: Store, F: Forge> Gate<S, F> {
             request_id: asked.request_id,
             repository: facts.full_name.clone(),
             refs: asked.commands.into_iter().map(|command| PushedRef { command, refusal: None }).collect(),
-            ticket: Some(TicketHash::of(&permit.authorization)),
+            ticket: Some(TicketHash::of(Shown { text: &permit.authorization, holder: asked.holder })),
             control: Some(self.leases.control()),
             outcome: Outcome::Open,
             request_bytes: 0,

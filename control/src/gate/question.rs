@@ -4,6 +4,7 @@ use gitdoor_proto::{Bearer, RepositoryName, v1};
 
 use crate::push::{Command, Outcome, PushId};
 use crate::run::Invalid;
+use crate::ticket::Holder;
 
 /// Most characters of a request id.
 const REQUEST_ID_CHARS: usize = 128;
@@ -13,6 +14,8 @@ const REQUEST_ID_CHARS: usize = 128;
 pub struct Question {
     /// What the sandbox showed.
     pub bearer: Bearer,
+    /// Who holds what is authorized, if the data plane says who it is.
+    pub holder: Option<Holder>,
     /// The data plane's id of the request.
     pub request_id: String,
     /// What the request wants to do.
@@ -107,10 +110,9 @@ impl Intent {
     }
 }
 
-impl TryFrom<v1::AuthorizeRequest> for Question {
-    type Error = Invalid;
-
-    fn try_from(message: v1::AuthorizeRequest) -> Result<Self, Invalid> {
+impl Question {
+    /// Reads the question of a data plane.
+    pub fn read(message: v1::AuthorizeRequest, holder: Option<Holder>) -> Result<Self, Invalid> {
         let v1::AuthorizeRequest { run_id, secret, request_id, intent } = message;
         crate::run::run_id_from(&run_id)?;
         let bearer = Bearer::from_parts(&run_id, &secret).map_err(|_shape| Invalid::Secret)?;
@@ -118,7 +120,7 @@ impl TryFrom<v1::AuthorizeRequest> for Question {
         if !printable || !(1..=REQUEST_ID_CHARS).contains(&request_id.len()) {
             return Err(Invalid::RequestId);
         }
-        Ok(Self { bearer, request_id, intent: intent.ok_or(Invalid::Intent)?.try_into()? })
+        Ok(Self { bearer, holder, request_id, intent: intent.ok_or(Invalid::Intent)?.try_into()? })
     }
 }
 

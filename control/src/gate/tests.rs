@@ -1,6 +1,7 @@
 //! What the gate promises, against a real store and a forge of a few repositories in memory.
 
 mod api;
+mod held;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -18,6 +19,7 @@ use crate::push::{Outcome, Push};
 use crate::run::{Registration, Run};
 use crate::store::sqlite::Sqlite;
 use crate::store::{Registered, Store};
+use crate::ticket::{Holder, Shown};
 use crate::village::Village;
 
 struct Door {
@@ -77,7 +79,7 @@ impl Door {
     async fn bound(&self) -> Bearer {
         let bearer = self.writer().await;
         let permit = self.ask(&bearer, discovery("acme/api")).await.unwrap();
-        self.gate.bind(&permit.authorization, start()).await.unwrap();
+        self.gate.bind(shown(&permit.authorization), start()).await.unwrap();
         self.forge.asked();
         bearer
     }
@@ -93,7 +95,10 @@ impl Door {
             request_id: "q-1".into(),
             intent: Some(intent),
         };
-        self.gate.authorize(Question::try_from(message).unwrap(), now).await.map(|permitted| permitted.permit)
+        self.gate
+            .authorize(Question::read(message, Some(holder())).unwrap(), now)
+            .await
+            .map(|permitted| permitted.permit)
     }
 
     async fn pushes(&self) -> Vec<Push> {
@@ -112,6 +117,15 @@ impl Door {
 }
 
 use v1::authorize_request::Intent;
+
+/// The data plane that asks.
+fn holder() -> Holder {
+    Holder::of(b"a")
+}
+
+fn shown(text: &str) -> Shown<'_> {
+    Shown { text, holder: Some(holder()) }
+}
 
 fn fetch(repository: &str) -> Intent {
     Intent::Fetch(v1::Fetch { repository: repository.into() })
@@ -181,7 +195,7 @@ async fn a_fetch_gets_a_read_token_of_the_runs_scope_and_binds_nothing() {
     assert!(!permit.bind && permit.lease.is_none());
     assert_eq!(door.forge.asked(), ["read-all"]);
     assert_eq!(door.stored().await.binding, None);
-    assert_eq!(reason(door.gate.bind(&permit.authorization, start()).await), Reason::AuthorizationUnknown);
+    assert_eq!(reason(door.gate.bind(shown(&permit.authorization), start()).await), Reason::AuthorizationUnknown);
 
     let door = Door::new();
     let narrow = v1::RunOptions { read_repositories: vec!["acme/web".into()], ..Default::default() };
@@ -206,7 +220,7 @@ async fn a_first_push_discovery_binds_when_it_is_confirmed_and_not_before() {
     assert!(permit.bind);
     assert_eq!(door.stored().await.binding, None);
     for _ in 0..2 {
-        let bound = door.gate.bind(&permit.authorization, start()).await.unwrap();
+        let bound = door.gate.bind(shown(&permit.authorization), start()).await.unwrap();
         assert_eq!((bound.repository.to_string().as_str(), bound.repository_id), ("acme/api", 7));
     }
     let binding = door.stored().await.binding.unwrap();
@@ -222,12 +236,12 @@ async fn nothing_binds_when_the_default_branch_cannot_be_read_or_the_repository_
     let bearer = door.writer().await;
     let permit = door.ask(&bearer, discovery("acme/api")).await.unwrap();
     door.forge.unreadable(true);
-    let denial = door.gate.bind(&permit.authorization, start()).await.unwrap_err();
+    let denial = door.gate.bind(shown(&permit.authorization), start()).await.unwrap_err();
     assert_eq!((denial.reason, denial.retry_after), (Reason::RepositoryUnreadable, Some(Duration::from_secs(3))));
     assert_eq!(door.stored().await.binding, None);
     assert_eq!(reason(door.ask(&bearer, discovery("acme/none")).await), Reason::RepositoryUnknown);
     door.forge.unreadable(false);
-    door.gate.bind(&permit.authorization, start()).await.unwrap();
+    door.gate.bind(shown(&permit.authorization), start()).await.unwrap();
 }
 
 #[tokio::test]
@@ -236,8 +250,10 @@ async fn of_two_first_pushes_one_binds_and_the_other_is_told_where() {
     let bearer = door.writer().await;
     let api = door.ask(&bearer, discovery("acme/api")).await.unwrap();
     let web = door.ask(&bearer, discovery("acme/web")).await.unwrap();
-    let (api, web) =
-        tokio::join!(door.gate.bind(&api.authorization, start()), door.gate.bind(&web.authorization, start()),);
+    let (api, web) = tokio::join!(
+        door.gate.bind(shown(&api.authorization), start()),
+        door.gate.bind(shown(&web.authorization), start()),
+    );
     let binding = door.stored().await.binding.unwrap();
     let (won, lost) = if api.is_ok() { (api, web) } else { (web, api) };
     assert_eq!(won.unwrap(), binding);
@@ -370,7 +386,13 @@ async fn a_fifth_push_at_once_waits_and_a_report_makes_room() {
 }
 
 fn report(ticket: &str, outcome: Outcome) -> Report {
-    Report { ticket: ticket.into(), outcome, upstream_refusals: Vec::new(), request_bytes: 9 }
+    Report {
+        ticket: ticket.into(),
+        holder: Some(holder()),
+        outcome,
+        upstream_refusals: Vec::new(),
+        request_bytes: 9,
+    }
 }
 
 #[tokio::test]
@@ -393,7 +415,10 @@ async fn a_report_closes_its_push_once_and_no_other_ticket_does() {
     assert_eq!((row.outcome, row.request_bytes), (Outcome::RefusedUpstream, 9));
     let kept = row.refs[0].refusal.as_deref().unwrap();
     assert!(kept.starts_with("declined declined") && kept.len() == 300);
-    assert_eq!(reason(door.gate.renew(&pushed.authorization, false, start()).await), Reason::AuthorizationUnknown);
+    assert_eq!(
+        reason(door.gate.renew(shown(&pushed.authorization), false, start()).await),
+        Reason::AuthorizationUnknown
+    );
 }
 
 #[tokio::test]
@@ -401,15 +426,15 @@ async fn a_lease_is_renewed_while_the_run_lives_and_no_longer() {
     let door = Door::new();
     let bearer = door.bound().await;
     let ticket = door.ask(&bearer, push("acme/api", &["refs/heads/x"])).await.unwrap().authorization;
-    assert_eq!(door.gate.renew(&ticket, false, start()).await.unwrap(), Duration::from_secs(2));
+    assert_eq!(door.gate.renew(shown(&ticket), false, start()).await.unwrap(), Duration::from_secs(2));
     let late = start() + Duration::from_mins(50);
-    assert_eq!(reason(door.gate.renew(&ticket, false, late).await), Reason::RunExpired);
+    assert_eq!(reason(door.gate.renew(shown(&ticket), false, late).await), Reason::RunExpired);
     let other = door.ask(&bearer, fetch("acme/api")).await.unwrap().authorization;
-    assert_eq!(reason(door.gate.renew(&other, false, start()).await), Reason::AuthorizationUnknown);
+    assert_eq!(reason(door.gate.renew(shown(&other), false, start()).await), Reason::AuthorizationUnknown);
     door.revoke().await;
-    assert_eq!(reason(door.gate.renew(&ticket, false, start()).await), Reason::RunRevoked);
+    assert_eq!(reason(door.gate.renew(shown(&ticket), false, start()).await), Reason::RunRevoked);
     // Its last byte is up: nothing is left to stop, and its outcome is of use.
-    door.gate.renew(&ticket, true, start()).await.unwrap();
+    door.gate.renew(shown(&ticket), true, start()).await.unwrap();
     door.gate.report(report(&ticket, Outcome::Done), start()).await.unwrap();
     assert_eq!(door.pushes().await[0].outcome, Outcome::Done);
 }
@@ -423,9 +448,9 @@ async fn a_rotated_bearer_kills_its_tickets_but_the_ledger_row_can_be_closed() {
     let next = Bearer::generate(RunId::parse("r").unwrap()).unwrap();
     door.store.rotate(next.run_id(), next.hash(), start()).await.unwrap();
     assert_eq!(reason(door.ask(&bearer, fetch("acme/api")).await), Reason::BearerWrong);
-    assert_eq!(reason(door.gate.bind(&found, start()).await), Reason::AuthorizationUnknown);
-    assert_eq!(reason(door.gate.renew(&pushed, false, start()).await), Reason::BearerWrong);
-    door.gate.renew(&pushed, true, start()).await.unwrap();
+    assert_eq!(reason(door.gate.bind(shown(&found), start()).await), Reason::AuthorizationUnknown);
+    assert_eq!(reason(door.gate.renew(shown(&pushed), false, start()).await), Reason::BearerWrong);
+    door.gate.renew(shown(&pushed), true, start()).await.unwrap();
     door.gate.report(report(&pushed, Outcome::Done), start()).await.unwrap();
     assert_eq!(door.pushes().await[0].outcome, Outcome::Done);
     door.ask(&next, push("acme/api", &["refs/heads/x"])).await.unwrap();
@@ -437,7 +462,7 @@ async fn bindings_pushes_and_tickets_hold_over_a_restart() {
     let bearer = door.bound().await;
     let ticket = door.ask(&bearer, push("acme/api", &["refs/heads/x"])).await.unwrap().authorization;
     let door = door.restart();
-    door.gate.renew(&ticket, false, start()).await.unwrap();
+    door.gate.renew(shown(&ticket), false, start()).await.unwrap();
     assert_eq!(reason(door.ask(&bearer, discovery("acme/web")).await), Reason::BoundElsewhere);
     door.gate.report(report(&ticket, Outcome::Interrupted), start()).await.unwrap();
     assert_eq!(door.pushes().await[0].outcome, Outcome::Interrupted);
@@ -469,16 +494,16 @@ async fn a_refused_token_is_replaced_once() {
         door.forge.a_minute_passes();
         let permit = door.ask(&bearer, intent).await.unwrap();
         let first = permit.token.unwrap();
-        let second = door.gate.replace_token(&permit.authorization, &first.id, start()).await.unwrap();
+        let second = door.gate.replace_token(shown(&permit.authorization), &first.id, start()).await.unwrap();
         assert_ne!((&second.id, &second.value), (&first.id, &first.value));
         // Another request that was refused the first token gets the second, too.
-        let same = door.gate.replace_token(&permit.authorization, &first.id, start()).await.unwrap();
+        let same = door.gate.replace_token(shown(&permit.authorization), &first.id, start()).await.unwrap();
         assert_eq!(same.id, second.id);
-        let denied = door.gate.replace_token(&permit.authorization, &second.id, start()).await;
+        let denied = door.gate.replace_token(shown(&permit.authorization), &second.id, start()).await;
         assert_eq!(denied.unwrap_err().reason, Reason::TokenRejected);
     }
     let pushed = door.ask(&bearer, push("acme/api", &["refs/heads/x"])).await.unwrap();
-    let denied = door.gate.replace_token(&pushed.authorization, "x", start()).await;
+    let denied = door.gate.replace_token(shown(&pushed.authorization), "x", start()).await;
     assert_eq!(denied.unwrap_err().reason, Reason::TokenRejected);
 }
 
@@ -488,7 +513,7 @@ async fn a_run_without_workflows_gets_no_token_with_them() {
     let plain = v1::RunOptions { no_workflows: true, ..Default::default() };
     let bearer = door.run(v1::Identity::Write, plain).await;
     let permit = door.ask(&bearer, discovery("acme/api")).await.unwrap();
-    door.gate.bind(&permit.authorization, start()).await.unwrap();
+    door.gate.bind(shown(&permit.authorization), start()).await.unwrap();
     door.ask(&bearer, push("acme/api", &["refs/heads/x"])).await.unwrap();
     let asked = door.forge.asked();
     assert!(

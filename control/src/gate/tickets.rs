@@ -13,7 +13,7 @@ use crate::policy::bearer::{self, Live};
 use crate::push::{Closing, Outcome, PushId};
 use crate::run::{Binding, Run};
 use crate::store::{Closed, Store};
-use crate::ticket::{Presented, Purpose};
+use crate::ticket::{Holder, Presented, Purpose, Shown};
 
 /// Most characters of the upstream's words that are kept.
 const WORDS: usize = 300;
@@ -23,6 +23,8 @@ const WORDS: usize = 300;
 pub struct Report {
     /// From the permit.
     pub ticket: String,
+    /// Who reports, if the data plane says who it is.
+    pub holder: Option<Holder>,
     /// What became of it.
     pub outcome: Outcome,
     /// Refs that the upstream refused, with its words.
@@ -33,7 +35,7 @@ pub struct Report {
 
 impl<S: Store, F: Forge> Gate<S, F> {
     /// Binds a run to the repository whose push discovery the forge confirmed.
-    pub async fn bind(&self, ticket: &str, now: SystemTime) -> Result<Binding, Denial> {
+    pub async fn bind(&self, ticket: Shown<'_>, now: SystemTime) -> Result<Binding, Denial> {
         let (live, purpose) = self.present(ticket, now).await?;
         let Purpose::Discovery(repository) = purpose else {
             return Err(unknown());
@@ -59,7 +61,7 @@ impl<S: Store, F: Forge> Gate<S, F> {
     }
 
     /// May a push go on? With `sent` its last byte went up, and there is nothing left to stop.
-    pub async fn renew(&self, ticket: &str, sent: bool, now: SystemTime) -> Result<Duration, Denial> {
+    pub async fn renew(&self, ticket: Shown<'_>, sent: bool, now: SystemTime) -> Result<Duration, Denial> {
         let ticket = Presented::parse(ticket).map_err(|_shape| unknown())?;
         let push = ticket.claimed_push().ok_or_else(unknown)?;
         let run = self.store.run(ticket.run()).await.map_err(store_denial)?.ok_or_else(unknown)?;
@@ -109,8 +111,8 @@ impl<S: Store, F: Forge> Gate<S, F> {
 
     /// Records the end of a push. Idempotent; the first end that was reported stands.
     pub async fn report(&self, report: Report, now: SystemTime) -> Result<(), Denial> {
-        let Report { ticket, outcome, upstream_refusals, request_bytes } = report;
-        let ticket = Presented::parse(&ticket).map_err(|_shape| unknown())?;
+        let Report { ticket, holder, outcome, upstream_refusals, request_bytes } = report;
+        let ticket = Presented::parse(Shown { text: &ticket, holder }).map_err(|_shape| unknown())?;
         let push = ticket.claimed_push().ok_or_else(unknown)?;
         if !self.is_ticket_of(&ticket, push).await? {
             return Err(unknown());
@@ -127,7 +129,12 @@ impl<S: Store, F: Forge> Gate<S, F> {
     }
 
     /// Another token for an authorization whose own the forge answered 401 to.
-    pub async fn replace_token(&self, ticket: &str, token_id: &str, now: SystemTime) -> Result<v1::Token, Denial> {
+    pub async fn replace_token(
+        &self,
+        ticket: Shown<'_>,
+        token_id: &str,
+        now: SystemTime,
+    ) -> Result<v1::Token, Denial> {
         let (live, purpose) = self.present(ticket, now).await?;
         self.forge.reject(token_id, now).await;
         let minted = self.mint_again(&live, &purpose, now).await?;
@@ -152,8 +159,8 @@ impl<S: Store, F: Forge> Gate<S, F> {
     }
 
     /// Verifies a ticket with the present bearer of its run, and that the run is live.
-    async fn present(&self, text: &str, now: SystemTime) -> Result<(Live, Purpose), Denial> {
-        let ticket = Presented::parse(text).map_err(|_shape| unknown())?;
+    async fn present(&self, ticket: Shown<'_>, now: SystemTime) -> Result<(Live, Purpose), Denial> {
+        let ticket = Presented::parse(ticket).map_err(|_shape| unknown())?;
         let run = self.store.run(ticket.run()).await.map_err(store_denial)?.ok_or_else(unknown)?;
         let purpose = ticket.verify(&run.bearer.hash).map_err(|_forged| unknown())?.clone();
         Ok((bearer::still_live(run, now)?, purpose))

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::session::{self, Places};
+use super::session::{self, Asker};
 use crate::clock;
 use crate::forge::Forge;
 use crate::gate::question::{self, Question};
@@ -23,7 +23,7 @@ use crate::metrics;
 use crate::run::Invalid;
 use crate::status;
 use crate::store::Store;
-use crate::ticket::Presented;
+use crate::ticket::{Holder, Presented, Shown};
 
 /// No answer is of use to a data plane after this.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -58,21 +58,22 @@ impl<S: Store, F: Forge> GateService<S, F> {
         &self.drain
     }
 
-    /// Answers one question of a session, whose places are kept there. One that cannot be read has no answer but its
+    /// Answers one question of a session, whose places are kept with its asker. One that cannot be read has no answer but its
     /// id: the data plane then lets nothing through.
-    pub(super) async fn answer(self, request: v1::SessionRequest, places: &Places) -> v1::SessionResponse {
+    pub(super) async fn answer(self, request: v1::SessionRequest, asker: &Asker) -> v1::SessionResponse {
         use session_request::Question as Asked;
         use session_response::Answer;
         let v1::SessionRequest { id, ended: _, question } = request;
+        let holder = asker.holder();
         let answer = match question {
-            Some(Asked::Authorize(message)) => self.authorized(message).await.map(|(answer, place)| {
-                places.keep(id, place);
+            Some(Asked::Authorize(message)) => self.authorized(message, holder).await.map(|(answer, place)| {
+                asker.keep(id, place);
                 Answer::Authorize(answer)
             }),
-            Some(Asked::Bind(message)) => Ok(Answer::Bind(self.bound(message).await)),
-            Some(Asked::Renew(message)) => Ok(Answer::Renew(self.renewed(message).await)),
-            Some(Asked::Report(message)) => self.reported(message).await.map(Answer::Report),
-            Some(Asked::ReplaceToken(message)) => Ok(Answer::ReplaceToken(self.replaced(message).await)),
+            Some(Asked::Bind(message)) => Ok(Answer::Bind(self.bound(message, holder).await)),
+            Some(Asked::Renew(message)) => Ok(Answer::Renew(self.renewed(message, holder).await)),
+            Some(Asked::Report(message)) => self.reported(message, holder).await.map(Answer::Report),
+            Some(Asked::ReplaceToken(message)) => Ok(Answer::ReplaceToken(self.replaced(message, holder).await)),
             None => Err(Invalid::Question),
         };
         let answer = answer.inspect_err(|invalid| tracing::warn!(%invalid, "a question cannot be read"));
@@ -91,9 +92,10 @@ impl<S: Store, F: Forge> GateService<S, F> {
     async fn authorized(
         &self,
         message: v1::AuthorizeRequest,
+        holder: Option<Holder>,
     ) -> Result<(v1::AuthorizeResponse, Option<RequestPlace>), Invalid> {
         use v1::authorize_response::Verdict;
-        let question = Question::try_from(message)?;
+        let question = Question::read(message, holder)?;
         let asked = Asked::of(&question);
         let answer = self.worked_on(self.gate.authorize(question, clock::now())).await;
         asked.answered(&answer);
@@ -104,11 +106,12 @@ impl<S: Store, F: Forge> GateService<S, F> {
         Ok((v1::AuthorizeResponse { verdict: Some(verdict) }, place))
     }
 
-    async fn bound(&self, message: v1::BindRunRequest) -> v1::BindRunResponse {
+    async fn bound(&self, message: v1::BindRunRequest, holder: Option<Holder>) -> v1::BindRunResponse {
         use v1::bind_run_response::Verdict;
         let start = Instant::now();
         let run = run_of(&message.authorization);
-        let answer = self.worked_on(self.gate.bind(&message.authorization, clock::now())).await;
+        let ticket = Shown { text: &message.authorization, holder };
+        let answer = self.worked_on(self.gate.bind(ticket, clock::now())).await;
         let verdict = status::verdict(&answer);
         metrics::question("bind", verdict, start.elapsed());
         let binding = answer.as_ref().ok();
@@ -129,11 +132,12 @@ impl<S: Store, F: Forge> GateService<S, F> {
         v1::BindRunResponse { verdict: Some(verdict) }
     }
 
-    async fn renewed(&self, message: v1::RenewLeaseRequest) -> v1::RenewLeaseResponse {
+    async fn renewed(&self, message: v1::RenewLeaseRequest, holder: Option<Holder>) -> v1::RenewLeaseResponse {
         use v1::renew_lease_response::Verdict;
         let start = Instant::now();
         let v1::RenewLeaseRequest { authorization, sent } = message;
-        let answer = self.worked_on(self.gate.renew(&authorization, sent, clock::now())).await;
+        let ticket = Shown { text: &authorization, holder };
+        let answer = self.worked_on(self.gate.renew(ticket, sent, clock::now())).await;
         metrics::question("renew", status::verdict(&answer), start.elapsed());
         let verdict = match answer {
             Ok(lease) => Verdict::Lease(v1::Lease { duration: lease.try_into().ok() }),
@@ -142,14 +146,18 @@ impl<S: Store, F: Forge> GateService<S, F> {
         v1::RenewLeaseResponse { verdict: Some(verdict) }
     }
 
-    async fn reported(&self, message: v1::ReportPushRequest) -> Result<v1::ReportPushResponse, Invalid> {
+    async fn reported(
+        &self,
+        message: v1::ReportPushRequest,
+        holder: Option<Holder>,
+    ) -> Result<v1::ReportPushResponse, Invalid> {
         let start = Instant::now();
         let outcome = question::outcome(message.result())?;
         let v1::ReportPushRequest { authorization, result: _, upstream_refusals, request_bytes } = message;
         let refusal = |refusal: v1::UpstreamRefusal| (refusal.ref_name, refusal.message);
         let upstream_refusals = upstream_refusals.into_iter().map(refusal).collect();
         let run = run_of(&authorization);
-        let report = Report { ticket: authorization, outcome, upstream_refusals, request_bytes };
+        let report = Report { ticket: authorization, holder, outcome, upstream_refusals, request_bytes };
         let answer = self.worked_on(self.gate.report(report, clock::now())).await;
         let verdict = status::verdict(&answer);
         metrics::question("report", verdict, start.elapsed());
@@ -157,12 +165,13 @@ impl<S: Store, F: Forge> GateService<S, F> {
         Ok(v1::ReportPushResponse { refusal: answer.err().map(Into::into) })
     }
 
-    async fn replaced(&self, message: v1::ReplaceTokenRequest) -> v1::ReplaceTokenResponse {
+    async fn replaced(&self, message: v1::ReplaceTokenRequest, holder: Option<Holder>) -> v1::ReplaceTokenResponse {
         use v1::replace_token_response::Verdict;
         let start = Instant::now();
         let v1::ReplaceTokenRequest { authorization, token_id } = message;
         let run = run_of(&authorization);
-        let answer = self.worked_on(self.gate.replace_token(&authorization, &token_id, clock::now())).await;
+        let ticket = Shown { text: &authorization, holder };
+        let answer = self.worked_on(self.gate.replace_token(ticket, &token_id, clock::now())).await;
         let verdict = status::verdict(&answer);
         metrics::question("replace_token", verdict, start.elapsed());
         tracing::info!(run, verdict, "replace token");
@@ -179,22 +188,23 @@ impl<S: Store, F: Forge> GateRpc for GateService<S, F> {
         &self,
         request: Request<Streaming<v1::SessionRequest>>,
     ) -> Result<Response<Self::SessionStream>, Status> {
-        Ok(Response::new(Box::pin(session::run(self.clone(), request.into_inner()))))
+        let asker = Asker::of(request.metadata())?;
+        Ok(Response::new(Box::pin(session::run(self.clone(), asker, request.into_inner()))))
     }
 
     async fn authorize(
         &self,
         request: Request<v1::AuthorizeRequest>,
     ) -> Result<Response<v1::AuthorizeResponse>, Status> {
-        let answer = self.authorized(request.into_inner()).await;
-        // Nobody would say when the request has ended.
+        let answer = self.authorized(request.into_inner(), None).await;
+        // Nobody would say when the request has ended, and nothing is asked about it later.
         answer.map(|(answer, _place)| Response::new(answer)).map_err(|invalid| status::invalid(&invalid))
     }
 }
 
 /// The run that a ticket claims to be of, for the log.
 fn run_of(ticket: &str) -> Option<String> {
-    Presented::parse(ticket).ok().map(|ticket| ticket.run().to_string())
+    Presented::parse(Shown { text: ticket, holder: None }).ok().map(|ticket| ticket.run().to_string())
 }
 
 /// No place for a question. To a data plane it is an outage like another, in which it asks again.

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
 use gitdoor_proto::v1::session_response::Answer;
-use gitdoor_proto::{Reason, v1};
+use gitdoor_proto::{HOLDER_BYTES, HOLDER_METADATA, Reason, v1};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use tonic::metadata::MetadataMap;
 use tonic::{Status, Streaming};
 
 use super::gate::GateService;
@@ -20,6 +21,7 @@ use crate::lease::Ended;
 use crate::limit::QUESTIONS_PER_SESSION;
 use crate::metrics;
 use crate::store::Store;
+use crate::ticket::Holder;
 
 /// How long a session goes on after its data plane was told that control drains: any answer is ready by then, or of
 /// no use.
@@ -28,20 +30,21 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Answers a session until its data plane ends it, which it does soon after control drains, or a while after that.
 pub(super) fn run<S: Store, F: Forge>(
     service: GateService<S, F>,
+    asker: Asker,
     questions: Streaming<v1::SessionRequest>,
 ) -> impl Stream<Item = Result<v1::SessionResponse, Status>> + Send {
     let (missed, news) = service.gate().leases().news();
     let over = CancellationToken::new();
     let open = Open::new(over.clone());
     let drain = service.drain().clone();
-    let places = Arc::new(Places::default());
-    let ended = Arc::clone(&places);
+    let asker = Arc::new(asker);
+    let ended = Arc::clone(&asker);
     let answers = questions
         .filter_map(move |message| ready(ended.take_in(message).transpose()))
         .map(move |question| {
-            let (service, places) = (service.clone(), Arc::clone(&places));
+            let (service, asker) = (service.clone(), Arc::clone(&asker));
             // A stream that breaks ends the session with the status that it broke with.
-            async move { Ok::<_, Status>(service.answer(question?, &places).await) }
+            async move { Ok::<_, Status>(service.answer(question?, &asker).await) }
         })
         .buffer_unordered(QUESTIONS_PER_SESSION)
         // The news alone must not keep a session that its data plane has ended.
@@ -62,11 +65,31 @@ pub(super) fn run<S: Store, F: Forge>(
     stream::select(answers, news).take_until(late)
 }
 
-/// The places of the requests that a session was permitted, by the question of each. They go with the session.
-#[derive(Debug, Default)]
-pub(super) struct Places(Mutex<HashMap<u64, RequestPlace>>);
+/// The data plane at the other end of a session.
+#[derive(Debug)]
+pub(super) struct Asker {
+    holder: Option<Holder>,
+    /// The places of the requests that it was permitted, by the question of each. They go with the session.
+    places: Mutex<HashMap<u64, RequestPlace>>,
+}
 
-impl Places {
+impl Asker {
+    /// Who opens a session.
+    pub(super) fn of(metadata: &MetadataMap) -> Result<Self, Status> {
+        let holder = metadata.get_bin(HOLDER_METADATA).map(|shown| {
+            let shown = shown.to_bytes().ok().filter(|shown| shown.len() == HOLDER_BYTES);
+            shown
+                .map(|shown| Holder::of(&shown))
+                .ok_or_else(|| Status::invalid_argument(format!("{HOLDER_METADATA} holds {HOLDER_BYTES} bytes")))
+        });
+        Ok(Self { holder: holder.transpose()?, places: Mutex::default() })
+    }
+
+    /// Who holds what is authorized here.
+    pub(super) fn holder(&self) -> Option<Holder> {
+        self.holder
+    }
+
     /// Keeps a place until its request has ended.
     pub(super) fn keep(&self, id: u64, place: Option<RequestPlace>) {
         if let Some(place) = place {
@@ -86,7 +109,7 @@ impl Places {
     }
 
     fn places(&self) -> MutexGuard<'_, HashMap<u64, RequestPlace>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The services over real connections.
 
+mod holders;
 mod limits;
 mod listeners;
 mod probes;
@@ -17,11 +18,12 @@ use gitdoor_proto::v1::runs_client::RunsClient;
 use gitdoor_proto::v1::runs_server::RunsServer;
 use gitdoor_proto::v1::session_request::Question;
 use gitdoor_proto::v1::session_response::Answer;
-use gitdoor_proto::{Bearer, v1};
+use gitdoor_proto::{Bearer, HOLDER_METADATA, v1};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
+use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, Server, server::TcpIncoming};
 use tonic::{Code, Streaming};
 
@@ -74,9 +76,16 @@ impl Control {
     }
 
     async fn session(&self) -> Session {
+        self.session_of(&[1; 32]).await.unwrap()
+    }
+
+    /// A session of the data plane that shows this.
+    async fn session_of(&self, holder: &[u8]) -> Result<Session, tonic::Status> {
         let (questions, receiver) = mpsc::channel(64);
-        let answers = self.gate.clone().session(ReceiverStream::new(receiver)).await.unwrap().into_inner();
-        Session { questions, answers, id: 0 }
+        let mut request = tonic::Request::new(ReceiverStream::new(receiver));
+        request.metadata_mut().insert_bin(HOLDER_METADATA, MetadataValue::from_bytes(holder));
+        let answers = self.gate.clone().session(request).await?.into_inner();
+        Ok(Session { questions, answers, id: 0 })
     }
 
     async fn run(&mut self, run: &str) -> v1::GetRunResponse {

@@ -170,7 +170,7 @@ fn push(run: &str, number: u8) -> Push {
         request_id: format!("request-{number}"),
         repository: RepositoryName::parse("acme/api").unwrap(),
         refs: vec![pushed(b"refs/heads/z"), pushed(b"refs/heads/\xc0")],
-        ticket: Some(TicketHash::of("ticket")),
+        ticket: Some(TicketHash::from_bytes([8; 32])),
         control: Some(control(1)),
         outcome: Outcome::Open,
         request_bytes: 0,

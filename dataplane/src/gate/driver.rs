@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status, Streaming};
 
+use super::holder::Holder;
 use super::pool::Live;
 use super::session::Session;
 use super::streams::{Cut, Streams};
@@ -33,6 +34,8 @@ pub(super) struct Driver {
     pub(super) address: Address,
     /// How it is reached.
     pub(super) connector: Connector,
+    /// Who opens its sessions.
+    pub(super) holder: Option<Holder>,
     /// Where its session is published.
     pub(super) live: Arc<Live>,
     /// What a revocation cuts.
@@ -51,6 +54,8 @@ enum OpenError {
     Refused(Code),
     #[error("no session in time")]
     Silent,
+    #[error("the system's random source failed when this process started")]
+    NoRandomness,
 }
 
 /// What a session says of itself.
@@ -101,9 +106,10 @@ impl Driver {
     }
 
     async fn open(&self) -> Result<(Arc<Session>, Streaming<v1::SessionResponse>), OpenError> {
+        let holder = self.holder.as_ref().ok_or(OpenError::NoRandomness)?;
         let channel = self.connector.connect(&self.address).await?;
         let (session, questions) = Session::new();
-        let answers = GateClient::new(channel).session(questions).await;
+        let answers = GateClient::new(channel).session(holder.open(questions)).await;
         let answers = answers.map_err(|status| OpenError::Refused(status.code()))?;
         Ok((session, answers.into_inner()))
     }

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::driver::Driver;
+use super::holder::Holder;
 use super::pool::{Live, Resolve, Times};
 use super::streams::Streams;
 
@@ -26,6 +27,7 @@ const SOON: Duration = Duration::from_secs(1);
 pub(super) struct Keeper {
     live: Arc<Live>,
     connector: Connector,
+    holder: Option<Holder>,
     streams: Arc<Streams>,
     leave: CancellationToken,
     times: Times,
@@ -49,7 +51,7 @@ impl Keeper {
         leave: CancellationToken,
         times: Times,
     ) -> Self {
-        Self { live, connector, streams, leave, times, drivers: HashMap::new() }
+        Self { live, connector, holder: Holder::draw(), streams, leave, times, drivers: HashMap::new() }
     }
 
     /// Keeps drivers until told to leave.
@@ -106,6 +108,7 @@ impl Keeper {
         let driver = Driver {
             address,
             connector: self.connector.clone(),
+            holder: self.holder.clone(),
             live: Arc::clone(&self.live),
             streams: Arc::clone(&self.streams),
             leave: leave.clone(),

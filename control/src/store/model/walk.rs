@@ -189,7 +189,7 @@ impl<S: Store> Walk<'_, S> {
             request_id: format!("request-{}", self.numbers.next()),
             repository: RepositoryName::parse("acme/api").unwrap(),
             refs: vec![pushed(b"refs/heads/z"), pushed(b"refs/heads/\xc0"), pushed(b"refs/heads/a")],
-            ticket: Some(TicketHash::of("ticket")),
+            ticket: Some(TicketHash::from_bytes([8; 32])),
             outcome: Outcome::Open,
             request_bytes: 0,
             opened_at: self.model.now,

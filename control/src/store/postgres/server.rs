@@ -92,7 +92,8 @@ impl Server {
 
     /// Stops the processes of the server where they are (`STOP`), lets them go on (`CONT`), or ends them (`KILL`).
     pub(crate) fn signal(&self, signal: &str) {
-        let send = |signal: &str, process: &str| Command::new("kill").args(["-s", signal, process]).output().unwrap();
+        let send =
+            |signal: &str, process: &str| Command::new("kill").args(["-s", signal, process]).output().unwrap();
         let leader = self.process.id().to_string();
         // Stands still first, so that it begins no other.
         assert!(send("STOP", &leader).status.success());

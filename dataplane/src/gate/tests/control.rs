@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use gitdoor_proto::endpoint::{Address, Endpoint};
-use gitdoor_proto::v1;
 use gitdoor_proto::v1::gate_server::{Gate as GateRpc, GateServer};
 use gitdoor_proto::v1::session_request::Question;
 use gitdoor_proto::v1::session_response::Answer;
+use gitdoor_proto::{HOLDER_METADATA, v1};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Runtime;
 use tokio::sync::{broadcast, mpsc, watch};
@@ -70,6 +70,8 @@ struct Script {
     news: broadcast::Sender<v1::Revocation>,
     seen: watch::Sender<Vec<Question>>,
     ended: watch::Sender<Vec<u64>>,
+    /// What each session was opened with.
+    holders: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Scripted {
@@ -98,10 +100,16 @@ impl Scripted {
             news: broadcast::channel(8).0,
             seen: watch::channel(Vec::new()).0,
             ended: watch::channel(Vec::new()).0,
+            holders: Mutex::default(),
         };
         let mut control = Self { place, script: Arc::new(script), runtime: None, deaf };
         control.start_again().await;
         control
+    }
+
+    /// Who opened its sessions, one after the other.
+    pub(super) fn holders(&self) -> Vec<Vec<u8>> {
+        self.script.holders.lock().unwrap().clone()
     }
 
     /// Serves, on the address that it has.
@@ -226,6 +234,8 @@ impl GateRpc for Script {
         if self.draining.load(Ordering::SeqCst) {
             return Err(Status::unavailable("control is draining"));
         }
+        let holder = request.metadata().get_bin(HOLDER_METADATA).unwrap().to_bytes().unwrap();
+        self.holders.lock().unwrap().push(holder.to_vec());
         let (answers, receiver) = mpsc::channel(1024);
         let session = Session {
             name: self.name,

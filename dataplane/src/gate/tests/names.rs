@@ -80,3 +80,19 @@ async fn a_gate_that_nobody_holds_ends_its_sessions() {
     drop(gate);
     tokio::time::timeout(LONG, live.until(|sessions| sessions == 0)).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_data_plane_is_the_same_holder_to_every_control_and_another_one_is_another() {
+    let (mut a, b) = (Scripted::tcp("a").await, Scripted::tcp("b").await);
+    let (one, _other) = (gate(&[&a, &b], LONG).await, gate(&[&a, &b], LONG).await);
+    let (at_a, at_b) = (a.holders(), b.holders());
+    let [first, second] = at_a.as_slice() else { panic!("{} sessions", at_a.len()) };
+    assert_eq!((first.len(), second.len()), (32, 32));
+    assert_ne!(first, second);
+    assert!(at_b.len() == 2 && at_b.contains(first) && at_b.contains(second));
+    a.stop().await;
+    until_live(&one, 1).await;
+    a.start_again().await;
+    until_live(&one, 2).await;
+    assert!(a.holders().iter().skip(2).all(|holder| at_a.contains(holder)), "it came back as another");
+}
