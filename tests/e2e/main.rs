@@ -30,6 +30,7 @@ mod prometheus;
 mod push;
 mod raw_push;
 mod refusals;
+mod resident;
 mod restart;
 mod revocation;
 mod standin;

@@ -23,6 +23,7 @@ pub mod gh;
 pub mod git;
 pub mod github;
 pub mod h2;
+pub mod machine;
 pub mod pkt;
 pub mod prometheus;
 pub mod raw;

@@ -8,6 +8,7 @@ use super::{Run, World};
 use crate::authority::Leaf;
 use crate::gh::{Credential, DOOR, Gh, Sandbox, Version};
 use crate::git::Git;
+use crate::machine::Machine;
 use crate::recorder::Recorder;
 use crate::workspace::Workspace;
 
@@ -45,6 +46,31 @@ impl World {
         let network = (self.recorder.url(), self.ca_file());
         let folder = self.new_home();
         Workspace::new(program.as_ref(), version, folder, network, &run.bearer, self.transcript.clone())
+    }
+
+    /// A machine with several users, where the kernel lets somebody make one. Its root reaches GitHub, and the others the
+    /// first data plane as `git.door.test`.
+    pub fn machine(&self, program: impl AsRef<Path>) -> Option<Machine> {
+        let machine = Machine::new(program.as_ref(), self.transcript.clone())?;
+        for (name, file) in [("github", self.github.ca_file()), ("door", self.ca_file())] {
+            machine.write(&format!("/mnt/{name}.pem"), &std::fs::read_to_string(file).expect("authorities"));
+        }
+        let github = self.github.url().trim_start_matches("https://").to_owned();
+        let variable = |name, value: &str| (name, value.to_owned());
+        machine.knows(
+            "root",
+            &[variable("GIT_SSL_CAINFO", "/mnt/github.pem"), variable("GITDOOR_FORGE_HOST", &github)],
+        );
+        let proxy = self.recorder.url();
+        machine.knows(
+            "user",
+            &[
+                variable("GITDOOR_CA", "/mnt/door.pem"),
+                variable("HTTPS_PROXY", &proxy),
+                variable("http_proxy", &proxy),
+            ],
+        );
+        Some(machine)
     }
 
     /// The proxy that every gh of this world goes through, and the git beside it.
