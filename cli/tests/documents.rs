@@ -1,5 +1,7 @@
 //! The documents keep up with the code.
 
+use std::process::Command;
+
 use gitdoor_proto::Reason;
 
 #[test]
@@ -66,7 +68,7 @@ fn every_variable_of_a_workspace_is_explained() {
     std::fs::write(&bearer, "sbr_r1.AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8").unwrap();
     let mut names = std::collections::BTreeSet::new();
     for more in [&["--ca", bearer.to_str().unwrap()][..], &["--variables-only", "--repository", "acme/api"]] {
-        let mut gitdoor = std::process::Command::new(env!("CARGO_BIN_EXE_gitdoor"));
+        let mut gitdoor = Command::new(env!("CARGO_BIN_EXE_gitdoor"));
         gitdoor.env_clear().args(["env", "--format=json", "--host=git.example.com", "--bearer-file"]).arg(&bearer);
         let value: serde_json::Value =
             serde_json::from_slice(&gitdoor.args(more).output().unwrap().stdout).unwrap();
@@ -79,4 +81,54 @@ fn every_variable_of_a_workspace_is_explained() {
         assert!(document.contains(&format!("`{name}`")), "docs/workspaces.md: {name}");
     }
     assert!(names.contains("SSL_CERT_FILE") && names.contains("GH_TOKEN"), "{names:?}");
+}
+
+const RESIDENT: &str = include_str!("../../docs/resident.md");
+const A_THREAD: &str = include_str!("../../docs/backends/resident.md");
+
+/// The pages that say how a workspace is made.
+const WORKSPACES: [(&str, &str); 6] = [
+    ("workspaces.md", include_str!("../../docs/workspaces.md")),
+    ("resident.md", RESIDENT),
+    ("backends/container.md", include_str!("../../docs/backends/container.md")),
+    ("backends/micro-vm.md", include_str!("../../docs/backends/micro-vm.md")),
+    ("backends/cloudflare-sandbox.md", include_str!("../../docs/backends/cloudflare-sandbox.md")),
+    ("backends/resident.md", A_THREAD),
+];
+
+/// Each `gitdoor` in a page: its subcommands, and the flags that it is given.
+fn commands(page: &'static str) -> impl Iterator<Item = (Vec<&'static str>, Vec<&'static str>)> {
+    page.lines().flat_map(|line| line.split("gitdoor ").skip(1)).map(|rest| {
+        let command = rest.split(['|', '`', '&', '>', ';', ')', '\'', '"']).next().unwrap();
+        let is_name = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
+        let names = command.split(' ').take_while(is_name).collect();
+        let flags = command.split(' ').filter(|word| word.starts_with("--"));
+        (names, flags.map(|flag| flag.split('=').next().unwrap()).collect())
+    })
+}
+
+#[test]
+fn every_flag_in_the_pages_about_workspaces_is_one_of_its_command() {
+    for (name, page) in WORKSPACES {
+        let mut looked_up = 0;
+        for (names, flags) in commands(page).filter(|(_, flags)| !flags.is_empty()) {
+            let help = Command::new(env!("CARGO_BIN_EXE_gitdoor")).args(&names).arg("--help").output().unwrap();
+            let help = String::from_utf8(help.stdout).unwrap();
+            for flag in flags {
+                let is_one = help.split_ascii_whitespace().any(|word| word == flag);
+                assert!(is_one, "docs/{name}: gitdoor {names:?} has no {flag}");
+                looked_up += 1;
+            }
+        }
+        assert!(looked_up > 0, "docs/{name}");
+    }
+}
+
+#[test]
+fn what_the_page_about_a_thread_says_is_part_of_the_recipe_that_is_tested() {
+    let (_, block) = A_THREAD.split_once("```sh\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    for line in block.lines() {
+        assert!(RESIDENT.lines().any(|tested| tested == line), "docs/backends/resident.md: {line}");
+    }
 }

@@ -283,3 +283,29 @@ fn a_door_on_another_port_is_good_for_git_and_what_gh_makes_of_it_is_said() {
     let question = "printf 'protocol=https\\nhost=git.example.com:8443\\n\\n' | git credential fill";
     assert!(text(&place.shell(&printed(&output), question).stdout).contains(&bearer()));
 }
+
+/// The line of the document that starts in a workspace what comes after it.
+fn documented_line() -> &'static str {
+    let (_, block) = include_str!("../../docs/workspaces.md").split_once("```sh\n").unwrap();
+    block.lines().next().unwrap()
+}
+
+#[test]
+fn nothing_is_started_without_a_bearer_or_a_door_that_takes_it() {
+    let place = Place::new();
+    let program = format!("'{}'", env!("CARGO_BIN_EXE_gitdoor"));
+    // Nothing answers at this port.
+    let line =
+        documented_line().replace("git.example.com", "127.0.0.1:1").replace("gitdoor ", &format!("{program} "));
+    let started = |line: &str| {
+        let output = place.shell("set +e; export GH_TOKEN=ghp_left", &format!("{line} && echo started"));
+        (text(&output.stdout).contains("started"), text(&output.stdout) + &text(&output.stderr))
+    };
+    let (is_started, said) = started(&line);
+    assert!(!is_started && said.contains("127.0.0.1:1 cannot be reached"), "{said}");
+    let (is_started, said) = started(&line.replace("doctor", "--version"));
+    assert!(is_started, "{said}");
+    fs::remove_file(place.path("bearer")).unwrap();
+    let (is_started, said) = started(&line);
+    assert!(!is_started && said.contains("--bearer-file") && !said.contains("clean  "), "{said}");
+}

@@ -367,7 +367,7 @@ fn assert_read_only(github: &Github) {
 }
 
 /// One more commit on `main`; returns its id.
-fn advance(github: &Github, name: &str) -> String {
+pub(crate) fn advance(github: &Github, name: &str) -> String {
     commit_tree(github, name, "refs/heads/main^{tree}")
 }
 

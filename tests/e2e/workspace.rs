@@ -6,41 +6,122 @@ use std::fs;
 use gitdoor_proto::v1::Identity;
 use gitdoor_tests::by_both_gh;
 use gitdoor_tests::gh::{self, DOOR, Version};
-use gitdoor_tests::world::World;
+use gitdoor_tests::workspace::Workspace;
+use gitdoor_tests::world::{Run, World};
 use serde_json::Value;
 
 use crate::PROGRAM;
 use crate::fetch::add_submodule;
 
-by_both_gh![from_the_environment_alone_git_clones_and_pushes_and_gh_reads, without_files_git_and_gh_work_as_well,];
+by_both_gh![
+    from_the_environment_alone_git_clones_and_pushes_and_gh_reads,
+    a_run_that_only_reads_clones_likewise_and_pushes_nothing,
+    without_files_git_and_gh_work_as_well,
+];
 
-async fn from_the_environment_alone_git_clones_and_pushes_and_gh_reads(version: Version) {
+/// Each a clone as somebody would ask GitHub for it.
+const CLONES: [&str; 4] = [
+    "https://github.com/acme/api",
+    "git@github.com:acme/api.git by-scp",
+    "ssh://git@github.com/acme/api.git by-ssh",
+    "--recurse-submodules https://github.com/acme/app",
+];
+
+/// A repository that has pull requests, and one that has a submodule.
+async fn furnished() -> World {
     let world = World::start(PROGRAM).await;
     world.github.seed("acme/api").furnished().create();
     world.github.create("acme/lib");
     let settings = "[submodule \"lib\"]\n\tpath = lib\n\turl = https://github.com/acme/lib.git\n";
     world.github.seed("acme/app").file(".gitmodules", settings).create();
     add_submodule(&world.github, "acme/app", "acme/lib");
-    let run = world.register(Identity::Write).await;
-    let workspace = world.workspace(PROGRAM, &run, &version).wired(&[]).await;
+    world
+}
 
-    workspace.shell("git clone --quiet https://github.com/acme/api").await.ok();
-    workspace.shell("git clone --quiet git@github.com:acme/api.git by-ssh").await.ok();
-    workspace.shell("git clone --quiet --recurse-submodules https://github.com/acme/app").await.ok();
+/// Clones in every way, and lets gh read.
+async fn clone_and_read(world: &World, workspace: &Workspace) {
+    for clone in CLONES {
+        workspace.shell(&format!("git clone --quiet {clone}")).await.ok();
+    }
     let lib = workspace.shell("git -C app/lib rev-parse HEAD").await.ok().stdout;
     assert_eq!(Some(lib.trim()), world.github.ref_of("acme/lib", "refs/heads/main").as_deref());
-
-    let commit = "git -c user.name=Agent -c user.email=agent@sandbox.test commit --quiet --allow-empty -m 'Fix it'";
-    workspace.shell(&format!("cd by-ssh && git switch --quiet -c fix && {commit}")).await.ok();
-    workspace.shell("cd by-ssh && git push --quiet origin fix").await.ok();
-    let head = workspace.shell("git -C by-ssh rev-parse HEAD").await.ok().stdout;
-    assert_eq!(Some(head.trim()), world.github.ref_of("acme/api", "refs/heads/fix").as_deref());
     workspace.shell("cd api && gh pr view 42 --json=number,state").await.ok().says("\"number\":42");
     workspace.shell("gh pr view 42 -R acme/api --json=number").await.ok().says("\"number\":42");
+}
 
+/// Commits, and pushes that as a branch.
+async fn push(world: &World, workspace: &Workspace, branch: &str) {
+    let commit = "git -c user.name=Agent -c user.email=agent@sandbox.test commit --quiet --allow-empty -m 'Fix it'";
+    workspace.shell(&format!("cd by-ssh && git switch --quiet -c {branch} && {commit}")).await.ok();
+    workspace.shell(&format!("cd by-ssh && git push --quiet origin {branch}")).await.ok();
+    let head = workspace.shell("git -C by-ssh rev-parse HEAD").await.ok().stdout;
+    assert_eq!(Some(head.trim()), world.github.ref_of("acme/api", &format!("refs/heads/{branch}")).as_deref());
+}
+
+/// Asserts that a page of `docs/backends` shows what `gitdoor doctor` said, but for names and the time.
+fn is_shown(page: &str, said: &str, run: &Run) {
+    let named = said.replace(DOOR, "git.example.com").replace(&run.id, "fix-1");
+    for line in named.lines() {
+        let until = line.split_once(", until ").map(|(before, _)| format!("{before}, until 2026-12-01T14:35:00Z"));
+        let line = until.unwrap_or_else(|| line.to_owned());
+        assert!(page.lines().any(|shown| shown == line), "no page shows: {line}");
+    }
+}
+
+async fn from_the_environment_alone_git_clones_and_pushes_and_gh_reads(version: Version) {
+    let world = furnished().await;
+    let run = world.register(Identity::Write).await;
+    let workspace = world.workspace(PROGRAM, &run, &version).wired(&[]).await;
+    is_shown(include_str!("../../docs/backends/container.md"), &workspace.doctor("").await.ok().stdout, &run);
+    clone_and_read(&world, &workspace).await;
+    push(&world, &workspace, "fix").await;
     let said = workspace.doctor("").await.ok();
-    said.says(&format!("{DOOR} takes the bearer of run {}: identity write, live, bound to acme/api", run.id))
-        .says("clean  no GitHub credential was found");
+    is_shown(include_str!("../../docs/backends/micro-vm.md"), &said.stdout, &run);
+    said.says("bound to acme/api").says("clean  no GitHub credential was found");
+    assert_eq!(world.recorder().hosts(), Vec::<String>::new());
+    world.finish().await;
+}
+
+async fn a_run_that_only_reads_clones_likewise_and_pushes_nothing(version: Version) {
+    let world = furnished().await;
+    let run = world.register(Identity::Read).await;
+    let workspace = world.workspace(PROGRAM, &run, &version).wired(&[]).await;
+    clone_and_read(&world, &workspace).await;
+    workspace.shell("git -C api push origin HEAD:refs/heads/fix").await.code_is(128).says("remote: gitdoor: ");
+    assert_eq!(world.github.ref_of("acme/api", "refs/heads/fix"), None);
+    let said = workspace.doctor("").await.ok();
+    is_shown(include_str!("../../docs/backends/cloudflare-sandbox.md"), &said.stdout, &run);
+    assert_eq!(world.recorder().hosts(), Vec::<String>::new());
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn each_format_makes_a_workspace_of_what_had_another_credential() {
+    let world = furnished().await;
+    for format in ["json", "docker", "kubernetes"] {
+        let run = world.register(Identity::Write).await;
+        let workspace = world.workspace(PROGRAM, &run, &gh::newest()).wired_as(format).await;
+        clone_and_read(&world, &workspace).await;
+        push(&world, &workspace, format).await;
+        workspace.doctor("").await.ok().says("clean  no GitHub credential was found");
+    }
+    assert_eq!(world.recorder().hosts(), Vec::<String>::new());
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn without_an_app_behind_the_door_git_and_gh_fail_in_words_and_ask_nobody_else() {
+    let world = furnished().await;
+    world.github.set_suspended(true);
+    let run = world.register(Identity::Read).await;
+    let workspace = world.workspace(PROGRAM, &run, &gh::newest()).wired_as("docker").await;
+    let clone = workspace.shell("git clone https://github.com/acme/api").await.code_is(128);
+    clone.says("the installation is suspended");
+    workspace
+        .shell("gh pr view 42 -R acme/api --json=number")
+        .await
+        .code_is(1)
+        .says("the installation is suspended");
     assert_eq!(world.recorder().hosts(), Vec::<String>::new());
     world.finish().await;
 }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
+use serde_json::Value;
+
 use crate::client::{Client, Output, Transcript};
 use crate::gh::{DOOR, Version, path_with};
 use crate::git::CREDENTIAL_FILE;
@@ -65,6 +67,18 @@ impl Workspace {
         self
     }
 
+    /// Takes it as `json`, `docker` or `kubernetes`, as what reads that format does. What is to run in it was made with a
+    /// credential in its environment.
+    pub async fn wired_as(mut self, format: &str) -> Self {
+        let exit = self.env(&[&format!("--format={format}")]).await;
+        assert_eq!(exit.code, Some(0), "{}", exit.stderr);
+        self.client = self.client.env("GITHUB_TOKEN", "hunter2-hunter2");
+        for (name, value) in variables(format, &exit.stdout) {
+            self.client = self.client.env(&name, value);
+        }
+        self
+    }
+
     /// What `gitdoor env` does.
     pub async fn env(&self, flags: &[&str]) -> Exit {
         let file = |name: &str, path: &Path| format!("--{name}={}", path.display());
@@ -105,5 +119,36 @@ impl Workspace {
     /// The folder it works in.
     pub fn folder(&self) -> &Path {
         self.client.folder()
+    }
+}
+
+/// The variables of an output. What is to be unset is nothing, as where nothing can be unset.
+fn variables(format: &str, printed: &str) -> Vec<(String, String)> {
+    match format {
+        "json" => {
+            let value: Value = serde_json::from_str(printed).expect("an object");
+            let text = |value: &Value| value.as_str().expect("text").to_owned();
+            let set = value["set"].as_object().expect("an object");
+            let set = set.iter().map(|(name, value)| (name.clone(), text(value)));
+            let unset = value["unset"].as_array().expect("a list");
+            set.chain(unset.iter().map(|name| (text(name), String::new()))).collect()
+        }
+        "docker" => {
+            let pairs = printed.lines().filter_map(|line| line.split_once('='));
+            pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+        }
+        "kubernetes" => {
+            let pairs = printed.split("\n        - name: ").skip(1).map(|entry| {
+                let (name, rest) = entry.split_once("\n          value: ").expect("a value");
+                let value = rest.lines().next().and_then(|value| serde_json::from_str(value).ok());
+                (name.to_owned(), value.expect("a string of JSON's, and so of YAML's"))
+            });
+            let pairs: Vec<(String, String)> = pairs.collect();
+            let folder = pairs.iter().find(|(name, _)| name == "GH_CONFIG_DIR").expect("the folder").1.clone();
+            let mount = format!("name: gitdoor, mountPath: {}, readOnly: true", Value::from(folder));
+            assert!(printed.contains(&mount), "{printed}");
+            pairs
+        }
+        other => panic!("{other} is no format of these"),
     }
 }

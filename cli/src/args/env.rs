@@ -17,7 +17,7 @@ credential is unset. The sandbox needs the folder at the same place, or GH_CONFI
 
 Examples:
   In the shell that is to be the workspace:
-    eval \"$(gitdoor env --host git.example.com --bearer-file bearer)\"
+    door=$(gitdoor env --host git.example.com --bearer-file bearer) && eval \"$door\"
 
   For a container:
     gitdoor env --host git.example.com --bearer-file bearer --config-dir /run/gitdoor --format docker > door.env

@@ -47,6 +47,23 @@ fn a_token_of_gh_is_found_and_the_doors_bearer_is_none() {
 }
 
 #[test]
+fn what_the_variables_name_in_place_of_the_usual_files_is_looked_into() {
+    let password = format!("https://octo:{PASSWORD}@github.com\n");
+    let token = format!("github.com:\n    oauth_token: {PASSWORD}\n");
+    let netrc = format!("machine github.com password {PASSWORD}\n");
+    for (variable, value, name, text, kind) in [
+        ("XDG_CONFIG_HOME", "elsewhere", "elsewhere/git/credentials", password, "stored_password"),
+        ("XDG_CONFIG_HOME", "elsewhere", "elsewhere/gh/hosts.yml", token, "gh_token"),
+        ("NETRC", "elsewhere/netrc", "elsewhere/netrc", netrc, "netrc"),
+    ] {
+        let workspace = Workspace::new();
+        let file = workspace.write(name, text);
+        let value = shown(&workspace.path(value));
+        workspace.env(variable, value).finds(kind, &format!("{}: github.com", shown(&file)));
+    }
+}
+
+#[test]
 fn a_key_of_ssh_is_found() {
     let workspace = Workspace::new();
     let file = workspace.write("home/.ssh/work", KEY);

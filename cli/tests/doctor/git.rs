@@ -53,6 +53,32 @@ fn a_credential_in_a_repository_of_the_workspace_is_found() {
 }
 
 #[test]
+fn a_header_in_a_repository_of_the_workspace_is_found() {
+    let workspace = Workspace::new();
+    workspace.git("work", &["init", "--quiet", "api"]);
+    let header = format!("AUTHORIZATION: basic {PASSWORD}");
+    workspace.git("work/api", &["config", "http.https://github.com/.extraheader", &header]);
+    let file = workspace.path("work/api/.git/config");
+    workspace.finds("header", &format!("{}: http.https://github.com/.extraheader", shown(&file)));
+}
+
+#[test]
+fn a_credential_in_a_submodule_and_in_what_names_it_is_found() {
+    let workspace = Workspace::new();
+    workspace.git("work", &["init", "--quiet", "api"]);
+    let file =
+        workspace.write("work/api/.gitmodules", format!("[submodule \"lib\"]\n\tpath = lib\n\turl = {}\n", url()));
+    workspace.finds("url_password", &format!("{}: submodule.lib.url", shown(&file)));
+    std::fs::remove_file(file).unwrap();
+    let folder = "work/api/.git/modules/lib";
+    std::fs::create_dir_all(workspace.path(folder)).unwrap();
+    workspace.git(folder, &["init", "--quiet", "--bare", "."]);
+    workspace.git(folder, &["remote", "add", "origin", &url()]);
+    let file = workspace.path(&format!("{folder}/config"));
+    workspace.finds("url_password", &format!("{}: remote.origin.url", shown(&file)));
+}
+
+#[test]
 fn a_credential_in_the_settings_of_a_worktree_is_found() {
     let workspace = Workspace::new();
     workspace.git("work", &["init", "--quiet", "api"]);
@@ -80,6 +106,13 @@ fn a_credential_in_the_settings_of_the_command_is_found() {
     let workspace = workspace
         .env("GIT_CONFIG_KEY_0", "remote.origin.url")
         .env("GIT_CONFIG_VALUE_0", format!("https://x:{PASSWORD}@ghe.example/"));
+    workspace.finds("url_password", "git configuration of the command: remote.origin.url");
+}
+
+#[test]
+fn a_credential_in_what_a_git_hands_to_its_programs_is_found() {
+    let parameters = format!("'remote.origin.url'='https://x:{PASSWORD}@ghe.example/'");
+    let workspace = Workspace::new().env("GIT_CONFIG_PARAMETERS", parameters);
     workspace.finds("url_password", "git configuration of the command: remote.origin.url");
 }
 

@@ -20,6 +20,17 @@ fn a_credential_cache_that_answers_is_found() {
 }
 
 #[test]
+fn a_credential_cache_at_another_socket_is_found() {
+    let workspace = Workspace::new();
+    let socket = workspace.path("elsewhere");
+    let helper = format!("[credential \"https://ghe.example\"]\n\thelper = cache --socket {}\n", shown(&socket));
+    workspace.write("home/.gitconfig", helper);
+    workspace.is_clean();
+    let _cache = UnixListener::bind(&socket).unwrap();
+    workspace.finds("credential_cache", &shown(&socket));
+}
+
+#[test]
 fn an_ssh_agent_that_answers_is_found() {
     let workspace = Workspace::new();
     let socket = workspace.path("agent");
