@@ -209,6 +209,7 @@ fn a_pod_gets_its_variables_and_the_mount_of_a_secret() {
     for part in [
         "        - name: GH_HOST\n          value: \"git.example.com\"\n".to_owned(),
         "        - name: GH_TOKEN\n          value: \"\"\n".to_owned(),
+        "        - name: GH_ENTERPRISE_TOKEN\n          value: \"\"\n".to_owned(),
         format!("        - {{ name: gitdoor, mountPath: \"{}\", readOnly: true }}\n", folder.display()),
         "secretName: gitdoor-run, defaultMode: 0400".to_owned(),
     ] {

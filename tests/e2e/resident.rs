@@ -145,7 +145,7 @@ async fn the_document_sets_up_a_mirror_and_threads_that_push_through_the_door() 
         .ok()
         .says(&tip);
 
-    let refused = machine.run("fix-1", ". ~/door.sh; cd api && git push origin HEAD:main").await.code_is(1);
+    let refused = machine.run("fix-1", ". ~/door.sh; cd api && git push origin +HEAD:main").await.code_is(1);
     refused.says("refused: default branch");
     assert_eq!(github.ref_of("acme/api", "refs/heads/main"), Some(tip));
     resident.follow("Threads from before", "fix-1").await;
@@ -168,8 +168,11 @@ async fn no_thread_reads_anothers_bearer_or_asks_control_or_changes_the_mirror()
         machine.run("fix-2", &format!("cat {file}")).await.code_is(1).says("Permission denied");
     }
     machine.run("fix-2", "cat /etc/gitdoor/mirror.key").await.code_is(1).says("Permission denied");
-    let asked = machine.run("fix-2", &format!("git -C {MIRROR} fetch --quiet")).await.code_is(128);
-    asked.says("--control-tls-key /etc/gitdoor/mirror.key").says("Permission denied");
+    let (_, helper) = DOCUMENT.split_once("'!gitdoor ").unwrap();
+    let helper = resident.here(helper.split('\'').next().unwrap()).replace("--credential ", "");
+    machine.run("root", &format!("gitdoor {helper} >/dev/null")).await.ok();
+    let asked = machine.run("fix-2", &format!("gitdoor {helper}")).await.code_is(64);
+    asked.says("--control-tls-key").says("Permission denied").does_not_say("ghs_");
     let pushed = machine.run("fix-2", &format!("cd api && git push --quiet {MIRROR} HEAD:refs/heads/x")).await;
     assert!(pushed.code != Some(0), "{pushed}");
 

@@ -51,7 +51,8 @@ pub(super) fn kubernetes(variables: &Variables, settings: Option<&Settings>) -> 
     let mut text = "spec:\n  containers:\n    - name: workspace\n      env:\n".to_owned();
     for (name, value) in with_empty(variables) {
         let _ = writeln!(text, "        - name: {name}");
-        if Variables::is_secret(name) {
+        // One that is to be nothing is in no Secret.
+        if Variables::is_secret(name) && !value.is_empty() {
             let from = format!("{{ secretKeyRef: {{ name: {SECRET}, key: bearer }} }}");
             let _ = writeln!(text, "          valueFrom: {from}");
         } else {
