@@ -99,11 +99,11 @@ const WORKSPACES: [(&str, &str); 6] = [
 /// Each `gitdoor` in a page: its subcommands, and the flags that it is given.
 fn commands(page: &'static str) -> impl Iterator<Item = (Vec<&'static str>, Vec<&'static str>)> {
     page.lines().flat_map(|line| line.split("gitdoor ").skip(1)).map(|rest| {
-        let command = rest.split(['|', '`', '&', '>', ';', ')', '\'', '"']).next().unwrap();
+        let command = rest.split(['|', '`', '&', '>', ';', ')', '\'', '"']).next().unwrap_or_default();
         let is_name = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
         let names = command.split(' ').take_while(is_name).collect();
         let flags = command.split(' ').filter(|word| word.starts_with("--"));
-        (names, flags.map(|flag| flag.split('=').next().unwrap()).collect())
+        (names, flags.map(|flag| flag.split('=').next().unwrap_or_default()).collect())
     })
 }
 
