@@ -7,6 +7,7 @@ mod bearers;
 mod binding;
 mod config;
 mod demo;
+mod deploy;
 mod display;
 mod door;
 mod drain;
