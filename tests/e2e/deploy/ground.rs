@@ -33,6 +33,7 @@ impl Ground {
             postgres: server::Server::start(),
         };
         ground.postgres.create("gitdoor");
+        ground.github.create("acme/api");
         let certs = ground.certs();
         for folder in ["etc/control", "etc/dataplane", "etc/door", "run/secrets", "var"] {
             fs::create_dir_all(ground.path(folder)).unwrap();

@@ -161,7 +161,6 @@ fn data_planes_look_up_every_control() {
     let gate = of_kind("Service").into_iter().find(|service| service["metadata"]["name"] == host).unwrap();
     assert_eq!(gate["spec"]["clusterIP"], "None");
     assert_eq!(gate["spec"]["ports"][0]["port"].to_string(), port);
-    assert!(read("README.md").contains(&format!("--control-host {host}")), "{host} is in no certificate");
     // The door's data planes, as many as there may be, and some more in a rollout.
     let most =
         document("kubernetes/components/autoscaling/horizontalpodautoscaler.yaml")["spec"]["maxReplicas"].clone();

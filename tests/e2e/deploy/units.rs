@@ -24,7 +24,7 @@ fn start(plane: &str) -> Start {
     let unit =
         variables(read(&format!("systemd/gitdoor-{plane}.service")).lines().filter(|line| !line.starts_with('[')));
     let setting = |name: &str| unit.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
-    let mut words = setting("ExecStart").unwrap().split(' ').map(|word| word.replace("%d", "/etc/gitdoor/control"));
+    let mut words = setting("ExecStart").unwrap().split(' ').map(credential);
     let program = words.next().unwrap().strip_prefix("/usr/local/bin/").unwrap().to_owned();
     let file = setting("EnvironmentFile").unwrap().strip_prefix("/etc/gitdoor/").unwrap();
     let grace = setting("TimeoutStopSec").unwrap().parse().unwrap();
@@ -35,6 +35,22 @@ fn start(plane: &str) -> Start {
         variables: BTreeMap::from_iter(variables(read(&format!("systemd/{file}")).lines())),
         grace: Duration::from_secs(grace),
     }
+}
+
+/// Does what the units are installed with for a store in PostgreSQL.
+pub(super) fn move_to_postgres(starts: &mut [Start]) {
+    let control = starts.iter_mut().find(|start| start.program == "gitdoor-control").unwrap();
+    let drop_in = read("systemd/gitdoor-control-postgres.conf");
+    let settings = drop_in.lines().filter_map(|line| line.strip_prefix("Environment="));
+    control.variables.extend(variables(settings).into_iter().map(|(name, value)| (name, credential(&value))));
+    let environment = read("systemd/control.env");
+    let store = environment.lines().find_map(|line| line.strip_prefix("#GITDOOR_STORE=")).unwrap();
+    control.variables.insert("GITDOOR_STORE".to_owned(), store.to_owned());
+}
+
+/// A file among a unit's credentials, where it was taken from.
+fn credential(text: &str) -> String {
+    text.replace("%d", "/etc/gitdoor/control")
 }
 
 /// A root of a file system that the units are installed in, among systemd's own.
