@@ -94,6 +94,21 @@ fn the_image_is_pinned_and_runs_no_shell_as_nobody() {
 }
 
 #[test]
+fn an_image_is_built_from_the_workspace_and_nothing_beside_it() {
+    let ignore = include_str!("../../.dockerignore");
+    let mut patterns = ignore.lines().filter(|line| !line.starts_with('#'));
+    assert_eq!(patterns.next(), Some("*"));
+    let mut let_in: Vec<_> = patterns.map(|line| line.strip_prefix('!').unwrap()).collect();
+    let (_, members) = include_str!("../../Cargo.toml").split_once("\nmembers = [").unwrap();
+    let (members, _) = members.split_once(']').unwrap();
+    let members = members.split(", ").map(|member| member.trim_matches('"'));
+    let mut needed: Vec<_> = members.chain(["Cargo.toml", "Cargo.lock"]).collect();
+    let_in.sort_unstable();
+    needed.sort_unstable();
+    assert_eq!(let_in, needed);
+}
+
+#[test]
 fn the_programs_need_no_library_that_the_image_lacks() {
     // Of gcr.io/distroless/cc.
     let there = [

@@ -58,7 +58,7 @@ fn every_variable_is_one_of_a_program() {
     let (_, known) = known();
     let mut seen = BTreeSet::new();
     for (place, text) in files::all() {
-        // Those of the other way round are told by their file's own checks.
+        // Without a name behind it, it is a text about all of them.
         for variable in words(&text, "GITDOOR_").filter(|variable| variable.len() > "GITDOOR_".len()) {
             assert!(known.contains(&variable), "deploy/{place}: {variable}");
             seen.insert(variable);
