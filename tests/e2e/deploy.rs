@@ -9,6 +9,7 @@ mod ground;
 mod kubernetes;
 mod process;
 mod starts;
+mod steps;
 mod units;
 
 use std::collections::BTreeMap;
