@@ -6,6 +6,8 @@
 pub mod admin;
 pub mod clock;
 pub mod config;
+pub mod embed;
+mod engine;
 pub mod fleet;
 pub mod forge;
 pub mod gate;

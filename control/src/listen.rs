@@ -21,6 +21,8 @@ pub enum Listener {
     Tcp(TcpListener),
     /// On a Unix socket, whose file goes with the guard.
     Unix(UnixListener, SocketFile),
+    /// On one that is for this process alone: whoever else connects is turned away.
+    Own(UnixListener, SocketFile),
 }
 
 /// Binds a side's listener: without TLS on loopback or on a Unix socket.
@@ -35,8 +37,16 @@ pub async fn bind(side: Side, listen: &Listen, identities: Option<&Identities>) 
             Err(Unusable::NotLoopback { flag, address: *address, tls })
         }
         Listen::Tcp(address) => TcpListener::bind(address).await.map(Listener::Tcp).map_err(unusable),
-        Listen::Unix(path) => bind_unix(path).await.map_err(unusable),
+        Listen::Unix(path) => {
+            bind_unix(path).await.map(|(listener, file)| Listener::Unix(listener, file)).map_err(unusable)
+        }
     }
+}
+
+/// Binds a listener for this process alone.
+pub async fn bind_own(path: &Path) -> io::Result<Listener> {
+    let (listener, file) = bind_unix(path).await?;
+    Ok(Listener::Own(listener, file))
 }
 
 impl Listener {
@@ -44,13 +54,13 @@ impl Listener {
     pub fn address(&self) -> io::Result<Listen> {
         match self {
             Self::Tcp(listener) => listener.local_addr().map(Listen::Tcp),
-            Self::Unix(_, file) => Ok(Listen::Unix(file.path.clone())),
+            Self::Unix(_, file) | Self::Own(_, file) => Ok(Listen::Unix(file.path.clone())),
         }
     }
 }
 
 /// A stale file, whose listener is gone, is replaced; a live one, or a file that is no socket, is left.
-async fn bind_unix(path: &Path) -> io::Result<Listener> {
+async fn bind_unix(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     match fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => return Err(io::ErrorKind::AlreadyExists.into()),
         Ok(_) if UnixStream::connect(path).await.is_ok() => return Err(io::ErrorKind::AddrInUse.into()),
@@ -65,7 +75,7 @@ async fn bind_unix(path: &Path) -> io::Result<Listener> {
     fs::set_permissions(&bound, Permissions::from_mode(0o600))?;
     fs::rename(&bound, path)?;
     let inode = fs::symlink_metadata(path)?.ino();
-    Ok(Listener::Unix(listener, SocketFile { path: path.to_owned(), inode }))
+    Ok((listener, SocketFile { path: path.to_owned(), inode }))
 }
 
 /// A folder for this process alone, which goes with the guard.

@@ -2,40 +2,30 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::service::Routes;
 use tonic::transport::{self, Server};
 
 use crate::config::{Config, Listen, StoreUrl, Unusable};
-use crate::fleet::{self, ControlId};
-use crate::gate::{Gate, cause};
+use crate::engine::{Engine, Services};
 use crate::github::GitHub;
 use crate::id::NoRandomness;
-use crate::lease::Leases;
 use crate::listen::tls::{self, Identities};
 use crate::listen::{self, Listener, accept};
 use crate::service::admission::{Admission, Times};
-use crate::service::gate::GateService;
-use crate::service::health::{self, State};
 use crate::service::listener as services;
-use crate::service::reads::Reads;
-use crate::service::runs::RunsService;
-use crate::service::tokens::TokensService;
-use crate::store::measured::Measured;
 use crate::store::postgres::Postgres;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Store, StoreError};
 use crate::trust::Side;
 use crate::trust::layer::ByRole;
-use crate::{admin, limit, sweep};
+use crate::{admin, limit};
 
 /// A connection that is silent for this long is asked whether its peer is still there.
 const KEEPALIVE: Duration = Duration::from_secs(20);
@@ -118,12 +108,9 @@ async fn serve_store<S: Store>(
     drain: CancellationToken,
     ready: impl FnOnce(&Addresses),
 ) -> Result<(), Failure> {
-    let store = Arc::new(Measured::new(store));
     let runs_tls = identities(Side::Runs, config.runs_tls.files(&config.runs_listen)?)?;
     let gate_tls = identities(Side::Gate, config.gate_tls.files(&config.gate_listen)?)?;
-    let control = ControlId::generate().map_err(Failure::Identity)?;
-    // Before it opens a push: others would take that for one of a control that has ended.
-    store.beat(control).await.map_err(Failure::Store)?;
+    let engine = Engine::begin(store, forge).await?;
     let runs_listener = listen::bind(Side::Runs, &config.runs_listen, runs_tls.as_ref()).await?;
     let gate_listener = listen::bind(Side::Gate, &config.gate_listen, gate_tls.as_ref()).await?;
     let admin_listener = bind_admin(config.admin_listen).await?;
@@ -133,23 +120,12 @@ async fn serve_store<S: Store>(
         admin: admin_listener.local_addr().map_err(Failure::Address)?,
     };
 
-    let (forge, leases) = (Arc::new(forge), Arc::new(Leases::new(control)));
-    let gate = Arc::new(Gate::new(store.clone(), forge.clone(), leases.clone()));
-    let (state, health) = watch::channel(State::Serving);
-    let lists = Arc::new(Reads::default());
-    let tokens = TokensService::new(store.clone(), forge.clone(), lists.clone());
-    let runs = RunsService::new(store.clone(), forge, leases.clone(), lists);
+    let Services { runs, tokens, questions, health } = engine.services(&drain);
     let runs = services::runs(runs, tokens, health.clone())?;
-    let questions = services::gate(GateService::new(gate.clone(), drain.clone()), health)?;
+    let questions = services::gate(questions, health)?;
     let over = CancellationToken::new();
     let admin = tokio::spawn(admin::serve(admin_listener, metrics, drain.clone(), over.clone()));
-    let mut upkeep = JoinSet::new();
-    upkeep.spawn(sweep::sweep(store.clone(), leases.clone(), gate));
-    upkeep.spawn(fleet::beat(store.clone(), leases.clone()));
-    upkeep.spawn(fleet::hear(store.clone(), leases));
-    upkeep.spawn(sweep::count(store.clone()));
-    upkeep.spawn(sweep::prune(store.clone(), config.keep));
-    upkeep.spawn(health::keep(store.clone(), state, drain.clone()));
+    let mut upkeep = engine.keep_up(config.keep, &drain);
     let services = async {
         tokio::try_join!(
             listened(Side::Runs, runs, runs_listener, runs_tls, drain.clone()),
@@ -159,26 +135,13 @@ async fn serve_store<S: Store>(
     ready(&addresses);
     let served = tokio::select! {
         served = until_drained(services, &drain) => served,
-        failed = failed(&mut upkeep) => Err(failed),
+        failed = upkeep.failed() => Err(failed),
     };
 
     over.cancel();
     // Only a task that panicked or was aborted has an error here; neither leaves anything to do.
-    drop(tokio::join!(admin, upkeep.shutdown()));
-    if let Err(error) = store.leave(control).await {
-        tracing::warn!(error = cause(&error), "others will take this control for dead a little later");
-    }
+    drop(tokio::join!(admin, upkeep.end()));
     served
-}
-
-/// The first task of the upkeep that fails. Without one of them this control would answer, and keep none of its promises.
-async fn failed(upkeep: &mut JoinSet<()>) -> Failure {
-    while let Some(ended) = upkeep.join_next().await {
-        if let Err(error) = ended {
-            return Failure::Upkeep(error);
-        }
-    }
-    std::future::pending().await
 }
 
 async fn bind_admin(address: SocketAddr) -> Result<TcpListener, Unusable> {
@@ -199,7 +162,8 @@ pub(crate) fn server() -> Server {
         .http2_max_header_list_size(limit::HEADER_BYTES)
 }
 
-async fn listened(
+/// Serves a side's services to whoever comes to its listener, until the drain.
+pub(crate) async fn listened(
     side: Side,
     routes: Routes,
     listener: Listener,

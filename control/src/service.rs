@@ -5,7 +5,7 @@ pub mod gate;
 pub mod health;
 mod held;
 pub mod listener;
-mod page;
+pub(crate) mod page;
 pub mod reads;
 pub mod runs;
 mod session;

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::builder::FalseyValueParser;
-use clap::{Args as ClapArgs, Parser, ValueEnum};
+use clap::builder::{FalseyValueParser, Resettable};
+use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use gitdoor_proto::endpoint::{self, Connector, Endpoint, TlsFiles};
 use gitdoor_proto::tls::{Reloaded, TlsError};
 use http::Uri;
@@ -268,6 +268,14 @@ pub struct Config {
 }
 
 impl Args {
+    /// What these flags say, each as `--flag=value`, and the environment of this process does not: for a program that
+    /// has a data plane in it, whose environment is another's.
+    pub fn of_flags(flags: impl IntoIterator<Item = String>) -> Result<Self, clap::Error> {
+        let command = Self::command().mut_args(|flag| flag.env(Resettable::Reset));
+        let line = std::iter::once(env!("CARGO_PKG_NAME").to_owned()).chain(flags);
+        Self::from_arg_matches(&command.try_get_matches_from(line)?)
+    }
+
     /// Checks what can be checked without binding a port.
     pub fn check(self) -> Result<Config, Unusable> {
         let server = match (self.tls_cert, self.tls_key) {

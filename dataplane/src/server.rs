@@ -19,13 +19,15 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Config, Unusable};
+use crate::config::{Config, Listen, Unusable};
 use crate::{admin, tls};
 pub(crate) use socket::Listener;
-use socket::Sockets;
+use socket::{SocketFile, Sockets};
 
 /// Time beyond the drain's own for a runtime to end.
 const GRACE: Duration = Duration::from_secs(2);
+/// How often it is looked whether the threads have ended.
+const POLL: Duration = Duration::from_millis(20);
 
 /// What the admin listener tells.
 #[derive(Default)]
@@ -49,45 +51,31 @@ impl Readiness {
 
 /// A configuration whose listeners are bound.
 pub struct Bound {
-    config: Arc<Config>,
-    public: Sockets,
+    public: Public,
     admin: Sockets,
 }
 
 impl Bound {
     /// Binds every listener, before any of them is served.
     pub fn bind(config: Config) -> Result<Self, Unusable> {
-        let bind = |flag, listen: &crate::config::Listen, count| {
-            let address = listen.to_string();
-            Sockets::bind(listen, count).map_err(|why| Unusable::Address { flag, address, why })
-        };
-        let public = bind("--listen", &config.listen, config.threads)?;
+        let listen = config.listen.clone();
+        let (count, config) = (config.threads, Arc::new(config));
+        let public = Public::bind(&config, &[listen], count)?;
         let admin = bind("--admin-listen", &config.admin, 1)?;
-        Ok(Self { config: Arc::new(config), public, admin })
+        Ok(Self { public, admin })
     }
 
     /// Serves until SIGTERM or SIGINT, and then until the requests under way have ended.
     pub fn serve(self, metrics: &PrometheusHandle) -> anyhow::Result<()> {
-        let Self { config, public, admin } = self;
-        let _files = [public.file(), admin.file()];
-        let readiness = Arc::new(Readiness::default());
-        let draining = CancellationToken::new();
-        let ready = format!("ready listen={} admin={}\n", public.address, admin.address);
-        let port = public.port;
-        let mut threads = Vec::new();
-        for (number, socket) in public.into_iter().enumerate() {
-            let worker = Worker {
-                config: Arc::clone(&config),
-                readiness: Arc::clone(&readiness),
-                draining: draining.clone(),
-                port,
-            };
-            let name = format!("serve-{number}");
-            threads.push(std::thread::Builder::new().name(name).spawn(move || worker.run(socket))?);
-        }
+        let Self { public, admin } = self;
+        let _file = admin.file();
+        let ready = format!("ready listen={} admin={}\n", public.address(), admin.address);
+        let config = Arc::clone(&public.config);
+        let workers = public.start()?;
         runtime()?.block_on(async {
             for socket in admin {
-                tokio::spawn(admin::serve(socket.listener()?, Arc::clone(&readiness), metrics.clone()));
+                let readiness = Arc::clone(&workers.readiness);
+                tokio::spawn(admin::serve(socket.listener()?, readiness, metrics.clone()));
             }
             if let Some(public) = config.tls.clone() {
                 tokio::spawn(tls::keep_public(public));
@@ -96,12 +84,100 @@ impl Bound {
             // Signals are heard before anybody is told that this process serves.
             let ends = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
             std::io::stdout().write_all(ready.as_bytes())?;
-            wait(ends, &threads, metrics).await?;
+            wait(ends, &workers, metrics).await?;
             tracing::info!("draining");
-            readiness.draining.store(true, Ordering::Relaxed);
-            draining.cancel();
-            join(threads, config.drain_timeout + GRACE).await
+            workers.drain().await;
+            Ok(())
         })
+    }
+}
+
+fn bind(flag: &'static str, listen: &Listen, count: usize) -> Result<Sockets, Unusable> {
+    Sockets::bind(listen, count).map_err(|why| Unusable::Address { flag, address: listen.to_string(), why })
+}
+
+/// The public listeners, bound: all that a program needs that has a data plane in it.
+pub struct Public {
+    config: Arc<Config>,
+    listeners: Vec<Sockets>,
+}
+
+impl Public {
+    /// Binds these listeners, each for so many threads.
+    pub fn bind(config: &Arc<Config>, listeners: &[Listen], threads: usize) -> Result<Self, Unusable> {
+        let bound = listeners.iter().map(|listen| bind("--listen", listen, threads));
+        Ok(Self { config: Arc::clone(config), listeners: bound.collect::<Result<_, _>>()? })
+    }
+
+    /// The port of the first listener that has one.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        self.listeners.iter().find_map(|sockets| sockets.port)
+    }
+
+    fn address(&self) -> String {
+        let addresses: Vec<_> = self.listeners.iter().map(|sockets| sockets.address.as_str()).collect();
+        addresses.join(",")
+    }
+
+    /// Starts the threads that serve.
+    pub fn start(self) -> io::Result<Workers> {
+        let Self { config, listeners } = self;
+        let (readiness, draining) = (Arc::new(Readiness::default()), CancellationToken::new());
+        let files = listeners.iter().map(Sockets::file).collect();
+        let mut threads = Vec::new();
+        for sockets in listeners {
+            let port = sockets.port;
+            for socket in sockets {
+                let worker = Worker {
+                    config: Arc::clone(&config),
+                    readiness: Arc::clone(&readiness),
+                    draining: draining.clone(),
+                    port,
+                };
+                let name = format!("serve-{}", threads.len());
+                threads.push(std::thread::Builder::new().name(name).spawn(move || worker.run(socket))?);
+            }
+        }
+        Ok(Workers { threads, readiness, draining, drain_timeout: config.drain_timeout, _files: files })
+    }
+}
+
+/// The threads that serve, until they are drained.
+pub struct Workers {
+    threads: Vec<JoinHandle<io::Result<()>>>,
+    readiness: Arc<Readiness>,
+    draining: CancellationToken,
+    drain_timeout: Duration,
+    _files: Vec<SocketFile>,
+}
+
+impl Workers {
+    /// Whether each has its first session with control: a request before that is told that there is none.
+    #[must_use]
+    pub fn are_connected(&self) -> bool {
+        self.readiness.contacts.load(Ordering::Relaxed) >= self.threads.len()
+    }
+
+    /// Whether one has ended; before the drain, none should.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.threads.iter().any(JoinHandle::is_finished)
+    }
+
+    /// Takes no new connection, and waits for the requests under way. Those that do not end in time go down with the
+    /// process.
+    pub async fn drain(self) {
+        self.readiness.draining.store(true, Ordering::Relaxed);
+        self.draining.cancel();
+        let deadline = tokio::time::Instant::now() + self.drain_timeout + GRACE;
+        while self.threads.iter().any(|thread| !thread.is_finished()) {
+            if tokio::time::Instant::now() >= deadline {
+                tracing::warn!("requests under way were cut at the drain's end");
+                return;
+            }
+            tokio::time::sleep(POLL).await;
+        }
     }
 }
 
@@ -137,7 +213,7 @@ fn runtime() -> io::Result<Runtime> {
 /// which nobody may ever come for.
 async fn wait(
     [mut terminate, mut interrupt]: [Signal; 2],
-    threads: &[JoinHandle<io::Result<()>>],
+    workers: &Workers,
     metrics: &PrometheusHandle,
 ) -> anyhow::Result<()> {
     let mut check = tokio::time::interval(Duration::from_secs(1));
@@ -147,21 +223,8 @@ async fn wait(
             _ = interrupt.recv() => return Ok(()),
             _ = check.tick() => {
                 metrics.run_upkeep();
-                anyhow::ensure!(!threads.iter().any(JoinHandle::is_finished), "a serving thread has ended");
+                anyhow::ensure!(!workers.has_ended(), "a serving thread has ended");
             }
         }
     }
-}
-
-/// Waits for the threads to end; those that do not in time go down with the process.
-async fn join(threads: Vec<JoinHandle<io::Result<()>>>, most: Duration) -> anyhow::Result<()> {
-    let deadline = tokio::time::Instant::now() + most;
-    while threads.iter().any(|thread| !thread.is_finished()) {
-        if tokio::time::Instant::now() >= deadline {
-            tracing::warn!("requests under way were cut at the drain's end");
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    Ok(())
 }

@@ -111,7 +111,22 @@ async fn run(door: &Door, listener: Listener, tls: Option<Identities>) {
                 door.enter(Either::Right(Either::Right(stream)), Peer::Local).await;
             }
         },
+        (Listener::Own(listener, _file), _) => loop {
+            match unix(&listener).await {
+                Some(stream) if is_own(&stream) => {
+                    door.enter(Either::Right(Either::Right(stream)), Peer::Local).await;
+                }
+                Some(_strangers) => tracing::warn!("a connection of another process was turned away"),
+                None => {}
+            }
+        },
     }
+}
+
+/// Whether this very process is at the other end: the kernel says who connected.
+fn is_own(stream: &UnixStream) -> bool {
+    let peer = stream.peer_cred().ok().and_then(|peer| peer.pid());
+    peer.is_some_and(|pid| u32::try_from(pid) == Ok(std::process::id()))
 }
 
 async fn secure(door: &Door, listener: &TcpListener, tls: &Identities) {

@@ -19,7 +19,7 @@ pub(super) fn size(asked: u32) -> Result<u32, Invalid> {
 }
 
 /// The first messages that fit an answer; the first of all fits any.
-pub(super) fn as_fit<M: prost::Message>(messages: impl Iterator<Item = M>) -> Vec<M> {
+pub(crate) fn as_fit<M: prost::Message>(messages: impl Iterator<Item = M>) -> Vec<M> {
     let mut bytes = 0;
     let fits = |message: &M| {
         bytes += message.encoded_len() + 8;

@@ -20,7 +20,7 @@ use crate::status::{self, Failure};
 use crate::store::{Adopted, Registered, Rotated, Store};
 
 /// Most pushes that are shown with a run.
-const SHOWN_PUSHES: u32 = 500;
+pub(crate) const SHOWN_PUSHES: u32 = 500;
 
 /// Registers and ends the runs of one store.
 #[derive(Debug)]
