@@ -23,11 +23,6 @@ use crate::trust::Side;
 pub use listen::{InvalidListen, Listen};
 pub use tls::{GateTls, RunsTls};
 
-/// Longest time for a connection to the forge.
-const FORGE_CONNECT: Duration = Duration::from_secs(5);
-/// Longest time for a request to the forge: within the time that a question has.
-const FORGE_OVERALL: Duration = Duration::from_secs(9);
-
 const AFTER_HELP: &str = "\
 Every flag is also an environment variable: --runs-listen is GITDOOR_RUNS_LISTEN.
 
@@ -180,8 +175,8 @@ impl Config {
             app_key: self.github_app_key.clone(),
             installation_id: self.github_installation_id,
             statuses: self.read_statuses,
-            connect_timeout: FORGE_CONNECT,
-            overall_timeout: FORGE_OVERALL,
+            connect_timeout: github::CONNECT_TIMEOUT,
+            overall_timeout: github::OVERALL_TIMEOUT,
         }
     }
 

@@ -246,4 +246,21 @@ pub enum MintError {
     /// The forge refuses the App's signature.
     #[error("the forge refuses the App's key")]
     Key,
+    /// The door has one token that it was given, and it does not do.
+    #[error("the door's token {0}")]
+    OwnToken(OwnToken),
+}
+
+/// What a token that the door was given does not do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum OwnToken {
+    /// See a repository of that name.
+    #[error("sees no repository of that name; check the name, and what the token may reach")]
+    Repository,
+    /// Open the forge.
+    #[error("is refused by the forge: it has expired, or was revoked")]
+    Refused,
+    /// Become narrower.
+    #[error("cannot be narrowed: an App's can")]
+    Narrow,
 }

@@ -6,6 +6,7 @@ mod client;
 mod flight;
 mod jwt;
 mod mint;
+pub mod plain;
 mod repository;
 #[cfg(test)]
 mod stand_in;
@@ -19,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use cache::Cache;
-use client::Client;
+use client::{Client, Reach};
 use flight::{Flight, Flights, Landing};
 use gitdoor_proto::RepositoryName;
 use jwt::AppKey;
@@ -32,6 +33,11 @@ use crate::forge::{Facts, Forge, MintError, Minted, ReadScope, Target};
 const FILE_BYTES: usize = 1 << 20;
 /// Most characters of an App's id; a client id has 20.
 const APP_ID_CHARS: usize = 64;
+
+/// Longest time for a connection to GitHub.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest time for a request: within the time that a question has.
+pub const OVERALL_TIMEOUT: Duration = Duration::from_secs(9);
 
 /// How to reach GitHub, and as which App.
 #[derive(Debug, Clone)]
@@ -132,7 +138,9 @@ impl GitHub {
         if config.installation_id == 0 {
             return Err(ConfigError::InstallationIdInvalid);
         }
-        let client = Client::new(config)?;
+        let Config { api_url, ca, connect_timeout, overall_timeout, .. } = config;
+        let (connect_timeout, overall_timeout) = (*connect_timeout, *overall_timeout);
+        let client = Client::new(&Reach { api_url, ca: ca.as_deref(), connect_timeout, overall_timeout })?;
         let pem = Zeroizing::new(read_file(&config.app_key, ConfigError::KeyUnreadable)?);
         let key = AppKey::from_pem(&config.app_id, &pem).map_err(|_unsigned| ConfigError::KeyInvalid)?;
         let desk = Desk { cache: Cache::default(), mints: Flights::new(), readings: Flights::new() };
@@ -287,7 +295,8 @@ fn outcome(minted: &Result<Minted, MintError>) -> &'static str {
         Err(MintError::Unavailable(_)) => "unavailable",
         Err(MintError::Untrusted(_)) => "untrusted",
         Err(MintError::Clock) => "clock",
-        Err(MintError::Key) => "key",
+        // What nobody mints fails elsewhere.
+        Err(MintError::Key | MintError::OwnToken(_)) => "key",
     }
 }
 

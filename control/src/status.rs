@@ -76,7 +76,8 @@ impl From<Failure> for Status {
                 | MintError::PermissionMissing(_)
                 | MintError::Untrusted(_)
                 | MintError::Clock
-                | MintError::Key => Self::failed_precondition(words),
+                | MintError::Key
+                | MintError::OwnToken(_) => Self::failed_precondition(words),
             },
             Failure::Reads => Self::resource_exhausted(words),
             Failure::Store(error @ StoreError::Busy) => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use gitdoor_proto::reason::printable;
 use gitdoor_proto::{Denial, Reason, RepositoryName};
 
-use crate::forge::MintError;
+use crate::forge::{MintError, OwnToken};
 use crate::store::StoreError;
 
 /// The forge's own advice on a secondary rate limit is never less.
@@ -37,6 +37,9 @@ pub fn forge_denial(error: &MintError, repository: Option<&RepositoryName>) -> D
         }
         MintError::Untrusted(_) => denial(Reason::TokenUntrusted),
         MintError::Clock | MintError::Key => denial(Reason::ForgeUnavailable).retry_after(SOON),
+        MintError::OwnToken(OwnToken::Repository) => denial(Reason::RepositoryUnknown),
+        MintError::OwnToken(OwnToken::Refused) => denial(Reason::ForgeUnavailable).retry_after(SOON),
+        MintError::OwnToken(OwnToken::Narrow) => denial(Reason::TokenUntrusted),
     }
 }
 
@@ -66,7 +69,8 @@ pub fn unreadable(repository: &RepositoryName, error: Option<&MintError>) -> Den
             | MintError::PermissionMissing(_)
             | MintError::Untrusted(_)
             | MintError::Clock
-            | MintError::Key,
+            | MintError::Key
+            | MintError::OwnToken(_),
         )
         | None => SOON,
     };
@@ -138,6 +142,9 @@ mod tests {
             (MintError::Untrusted(Mismatch::Selection), Reason::TokenUntrusted, None),
             (MintError::Clock, Reason::ForgeUnavailable, Some(10)),
             (MintError::Key, Reason::ForgeUnavailable, Some(10)),
+            (MintError::OwnToken(OwnToken::Repository), Reason::RepositoryUnknown, None),
+            (MintError::OwnToken(OwnToken::Refused), Reason::ForgeUnavailable, Some(10)),
+            (MintError::OwnToken(OwnToken::Narrow), Reason::TokenUntrusted, None),
         ];
         for (error, reason, seconds) in table {
             let denial = forge_denial(&error, None);

@@ -92,14 +92,14 @@ impl Cache {
     /// Remembers a refusal for as long as asking again would be no use.
     pub(super) fn hold(&mut self, ask: &Ask, error: MintError, now: SystemTime) {
         use MintError::{
-            Clock, Key, NotInstalled, PermissionMissing, RateLimited, RepositoryUnknown, Suspended, Unavailable,
-            Untrusted,
+            Clock, Key, NotInstalled, OwnToken, PermissionMissing, RateLimited, RepositoryUnknown, Suspended,
+            Unavailable, Untrusted,
         };
         let (hold, time) = match error {
             RepositoryUnknown | NotInstalled => (Hold::Repositories(ask.repositories.clone()), UNKNOWN),
             RateLimited(time) | Unavailable(time) => (Hold::Ask(ask.clone()), time),
             Suspended | PermissionMissing(_) | Key | Clock => (Hold::Ask(ask.clone()), BROKEN),
-            Untrusted(_) => return,
+            Untrusted(_) | OwnToken(_) => return,
         };
         let Some(until) = now.checked_add(time) else { return };
         self.held.retain(|_, held| held.until > now);
@@ -159,7 +159,8 @@ impl Held {
             | MintError::PermissionMissing(_)
             | MintError::Untrusted(_)
             | MintError::Clock
-            | MintError::Key) => error,
+            | MintError::Key
+            | MintError::OwnToken(_)) => error,
         })
     }
 }

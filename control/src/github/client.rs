@@ -3,6 +3,7 @@
 //! No redirect is followed but one: a 301 of a repository's look-up, one hop, to the same authority. An answer is
 //! read up to a limit and within a time.
 
+use std::path::Path;
 use std::time::Duration;
 
 use gitdoor_proto::RepositoryName;
@@ -12,7 +13,7 @@ use reqwest::{Certificate, Url};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::answer::Answer;
-use super::{Config, ConfigError};
+use super::{CONNECT_TIMEOUT, ConfigError, OVERALL_TIMEOUT};
 use crate::forge::Minted;
 
 /// GitHub answers 403 to a request without one.
@@ -30,14 +31,29 @@ pub(super) struct Client {
     base: String,
 }
 
+/// Where the API is, and how long it may take.
+pub(super) struct Reach<'a> {
+    pub(super) api_url: &'a str,
+    pub(super) ca: Option<&'a Path>,
+    pub(super) connect_timeout: Duration,
+    pub(super) overall_timeout: Duration,
+}
+
+impl<'a> Reach<'a> {
+    /// With the usual times.
+    pub(super) fn usual(api_url: &'a str, ca: Option<&'a Path>) -> Self {
+        Self { api_url, ca, connect_timeout: CONNECT_TIMEOUT, overall_timeout: OVERALL_TIMEOUT }
+    }
+}
+
 /// There was no complete answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no complete answer of the forge's API")]
 pub(super) struct Unreachable;
 
 impl Client {
-    pub(super) fn new(config: &Config) -> Result<Self, ConfigError> {
-        let base = base_url(&config.api_url)?;
+    pub(super) fn new(reach: &Reach<'_>) -> Result<Self, ConfigError> {
+        let base = base_url(reach.api_url)?;
         let builder = reqwest::Client::builder()
             .user_agent(USER_AGENT)
             .default_headers(api_headers())
@@ -47,9 +63,9 @@ impl Client {
             .no_proxy()
             .https_only(base.scheme() == "https")
             .pool_idle_timeout(IDLE)
-            .connect_timeout(config.connect_timeout)
-            .timeout(config.overall_timeout);
-        let builder = match &config.ca {
+            .connect_timeout(reach.connect_timeout)
+            .timeout(reach.overall_timeout);
+        let builder = match reach.ca {
             Some(path) => {
                 builder.tls_certs_only(certificates(&super::read_file(path, ConfigError::CaUnreadable)?)?)
             }
@@ -57,7 +73,7 @@ impl Client {
             None if base.scheme() == "http" => builder.tls_certs_only([]),
             None => builder,
         };
-        let unusable = if config.ca.is_some() { ConfigError::CaInvalid } else { ConfigError::CaMissing };
+        let unusable = if reach.ca.is_some() { ConfigError::CaInvalid } else { ConfigError::CaMissing };
         let http = builder.build().map_err(|_details| unusable)?;
         Ok(Self { http, base: base.as_str().trim_end_matches('/').to_owned() })
     }

@@ -34,7 +34,10 @@ pub(super) async fn read(client: &Client, minted: &Minted, now: SystemTime) -> R
         answer = look(client, minted, id).await?;
     }
     match answer.status {
-        StatusCode::OK => facts(&answer.body, id),
+        StatusCode::OK => facts(&answer.body).and_then(|facts| match facts.id == id {
+            true => Ok(facts),
+            false => Err(MintError::Untrusted(Mismatch::RepositoryId)),
+        }),
         _ => Err(refusal(&answer, now)),
     }
 }
@@ -56,19 +59,18 @@ fn is_unknown_yet(answer: &Answer, minted: &Minted, now: SystemTime) -> bool {
     young && refused
 }
 
-fn facts(body: &[u8], asked: u64) -> Result<Facts, MintError> {
+/// What a description says, if a push can be judged by it.
+pub(super) fn facts(body: &[u8]) -> Result<Facts, MintError> {
     let Described { id, full_name, default_branch } =
         serde_json::from_slice(body).map_err(|_unreadable| UNAVAILABLE)?;
-    if id != asked {
-        return Err(MintError::Untrusted(Mismatch::RepositoryId));
-    }
     // A default branch that no push could name would protect nothing.
     RefName::parse(format!("refs/heads/{default_branch}").as_bytes()).map_err(|_illegal| UNAVAILABLE)?;
     let full_name = RepositoryName::parse(&full_name).map_err(|_illegal| UNAVAILABLE)?;
     Ok(Facts { id, full_name, default_branch })
 }
 
-fn refusal(answer: &Answer, now: SystemTime) -> MintError {
+/// Why a repository was not described.
+pub(super) fn refusal(answer: &Answer, now: SystemTime) -> MintError {
     match answer.status.as_u16() {
         404 => MintError::RepositoryUnknown,
         403 if answer.message().contains("suspended") => MintError::Suspended,
