@@ -6,19 +6,23 @@ mod certs;
 mod control;
 mod doctor;
 mod env;
+mod exec;
+mod rules;
 mod token;
 
 use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 use clap::{Parser, Subcommand, ValueEnum};
+use gitdoor_proto::RunId;
 use gitdoor_proto::endpoint::Endpoint;
-use gitdoor_proto::{Pattern, RepositoryName, RunId};
 
 pub(crate) use certs::{CertsArgs, Name};
 pub(crate) use control::ControlTls;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use env::{EnvArgs, Format};
+pub(crate) use exec::{AppFlags, ExecArgs};
+pub(crate) use rules::Rules;
 
 pub(crate) use self::token::{Mirror, TokenArgs, TokenCommand};
 
@@ -56,6 +60,9 @@ Examples:
   A token for a trusted host's clone of a repository; and which were handed out?
     gitdoor token mirror --repository acme/api
     gitdoor token list
+
+  On one machine: an agent behind a door of its own
+    gitdoor exec --from-gh --repository acme/api --branch 'agent/*' -- claude
 
   Wire a sandbox to the door; and, in it: is there a GitHub credential?
     eval \"$(gitdoor env --host git.example.com --bearer-file bearer)\"
@@ -132,6 +139,9 @@ pub(crate) enum Command {
     /// Look for GitHub credentials in the workspace that this runs in, and ask the door what its run may do
     #[command(after_long_help = doctor::AFTER)]
     Doctor(Box<DoctorArgs>),
+    /// Run a command behind a door of its own on this machine
+    #[command(after_long_help = exec::AFTER)]
+    Exec(Box<ExecArgs>),
     /// Print a completion script for a shell
     ///
     /// For bash: `gitdoor completion bash > /etc/bash_completion.d/gitdoor`
@@ -253,50 +263,14 @@ pub(crate) struct Register {
     #[arg(long, env = "GITDOOR_IDENTITY", hide_env_values = true)]
     pub(crate) identity: Identity,
 
-    /// The one repository that a write run may push to
-    ///
-    /// Without it, the run binds to the first repository that it pushes to, for life.
-    #[arg(long, value_name = "OWNER/NAME", env = "GITDOOR_REPOSITORY", hide_env_values = true)]
-    #[arg(value_parser = RepositoryName::parse)]
-    pub(crate) repository: Option<RepositoryName>,
-
     /// How long the run may take, 1s to 24h; its bearer lives five minutes longer
     #[arg(long, value_name = "TIME", env = "GITDOOR_BUDGET", hide_env_values = true)]
     #[arg(value_parser = budget, default_value = "45m")]
     pub(crate) budget: Duration,
 
-    /// A branch, or a glob of branches, that the run may push; "*" stops at "/"
-    ///
-    /// May be repeated. Without it, any branch. The default branch is never among them.
-    #[arg(long = "branch", value_name = "GLOB", env = "GITDOOR_BRANCH", hide_env_values = true)]
-    #[arg(value_parser = Pattern::parse, value_delimiter = ',')]
-    pub(crate) branches: Vec<Pattern>,
-
-    /// The most refs in one push; without it, no limit of the run's own
-    #[arg(long, value_name = "N", env = "GITDOOR_MAX_REFS", hide_env_values = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_refs: Option<u32>,
-
-    /// Mint the run's write token without permission to change workflow files
-    #[arg(long, env = "GITDOOR_NO_WORKFLOWS", hide_env_values = true, value_parser = FalseyValueParser::new())]
-    pub(crate) no_workflows: bool,
-
-    /// A repository that the run may read; without it, all of the installation
-    ///
-    /// May be repeated.
-    #[arg(long = "read-repository", value_name = "OWNER/NAME", env = "GITDOOR_READ_REPOSITORY")]
-    #[arg(value_parser = RepositoryName::parse, value_delimiter = ',', hide_env_values = true)]
-    pub(crate) read_repositories: Vec<RepositoryName>,
-
-    /// API requests that the run may make at once before it has to wait, 1 to 100000; without it, 200
-    #[arg(long, value_name = "N", env = "GITDOOR_API_BURST", hide_env_values = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(API_BURST)))]
-    pub(crate) api_burst: Option<u32>,
-
-    /// API requests a second that the run regains, above 0 and at most 10000; without it, 2
-    #[arg(long, value_name = "N", env = "GITDOOR_API_RATE", hide_env_values = true)]
-    #[arg(value_parser = rate)]
-    pub(crate) api_rate: Option<f64>,
+    /// How it is narrowed.
+    #[command(flatten)]
+    pub(crate) rules: Rules,
 }
 
 /// Text that is no value of its flag.
@@ -334,6 +308,7 @@ fn rate(text: &str) -> Result<f64, InvalidValue> {
 mod tests {
     use clap::CommandFactory;
     use clap::error::ErrorKind;
+    use gitdoor_proto::Pattern;
 
     use super::*;
 
@@ -344,6 +319,7 @@ mod tests {
             | Command::Certs(_)
             | Command::Env(_)
             | Command::Doctor(_)
+            | Command::Exec(_)
             | Command::Completion { .. } => {
                 panic!("not a command about runs: {line}")
             }
@@ -367,8 +343,12 @@ mod tests {
         let run = register("gitdoor run register --run-id r1 --identity write");
         assert_eq!((run.run_id.as_str(), run.identity), ("r1", Identity::Write));
         assert_eq!(run.budget, Duration::from_mins(45));
-        assert!(run.repository.is_none() && run.branches.is_empty() && run.read_repositories.is_empty());
-        assert_eq!((run.max_refs, run.no_workflows, run.api_burst, run.api_rate), (None, false, None, None));
+        let rules = run.rules;
+        assert!(rules.repository.is_none() && rules.branches.is_empty() && rules.read_repositories.is_empty());
+        assert_eq!(
+            (rules.max_refs, rules.no_workflows, rules.api_burst, rules.api_rate),
+            (None, false, None, None)
+        );
     }
 
     #[test]
@@ -378,12 +358,13 @@ mod tests {
              --branch fix --max-refs 3 --no-workflows --read-repository a/b --read-repository c/d --api-burst 9 \
              --api-rate 0.5",
         );
-        assert_eq!(run.repository.unwrap().to_string(), "acme/api");
         assert_eq!(run.budget, Duration::from_mins(90));
-        assert_eq!(run.branches.iter().map(Pattern::as_str).collect::<Vec<_>>(), ["agent/*", "fix"]);
-        assert_eq!(run.read_repositories.len(), 2);
-        assert_eq!((run.max_refs, run.no_workflows), (Some(3), true));
-        assert_eq!((run.api_burst, run.api_rate), (Some(9), Some(0.5)));
+        let rules = run.rules;
+        assert_eq!(rules.repository.unwrap().to_string(), "acme/api");
+        assert_eq!(rules.branches.iter().map(Pattern::as_str).collect::<Vec<_>>(), ["agent/*", "fix"]);
+        assert_eq!(rules.read_repositories.len(), 2);
+        assert_eq!((rules.max_refs, rules.no_workflows), (Some(3), true));
+        assert_eq!((rules.api_burst, rules.api_rate), (Some(9), Some(0.5)));
     }
 
     #[test]

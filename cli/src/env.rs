@@ -14,13 +14,12 @@ use std::path::{Path, PathBuf};
 use gitdoor_proto::bearer::InvalidBearer;
 
 pub(crate) use door::{Door, is_forge};
-pub(crate) use settings::{HOSTS, replace};
+pub(crate) use settings::{HOSTS, Settings, replace};
 pub(crate) use variables::{CREDENTIALS, Variables};
 
 use crate::args::{EnvArgs, Format};
 use crate::failure::Failure;
 use crate::{bearer, output};
-use settings::Settings;
 
 /// Why there is no environment.
 #[derive(Debug, thiserror::Error)]

@@ -14,6 +14,7 @@ use crate::client::root_cause;
 use crate::credential::Malformed;
 use crate::doctor::Ailment;
 use crate::env::EnvError;
+use crate::exec::ExecError;
 
 /// Why a command did not do what it should.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,9 @@ pub(crate) enum Failure {
     /// A sandbox could not be wired.
     #[error(transparent)]
     Env(#[from] EnvError),
+    /// A command was not run.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
     /// A workspace is not as it should be; what is wrong was printed.
     #[error("this workspace is not what it should be: {0}")]
     Workspace(#[from] Ailment),
@@ -113,6 +117,7 @@ impl Failure {
             Self::Env(error) => error.exit_code(),
             Self::RepositoryWithoutWrite | Self::CredentialAction { .. } => 2,
             Self::Certs(error) => error.exit_code(),
+            Self::Exec(error) => error.exit_code(),
             Self::Question(_)
             | Self::Workspace(_)
             | Self::Input(_)
@@ -133,6 +138,7 @@ impl Failure {
             }
             Self::Control(_) => Some("give --control the address of control's --runs-listen"),
             Self::Certs(error) => error.advice(),
+            Self::Exec(error) => error.advice(),
             Self::RepositoryWithoutWrite => Some("leave --repository out, or register with --identity write"),
             Self::Unreachable(_) => {
                 Some("is gitdoor-control running, and is --control the address of its --runs-listen?")

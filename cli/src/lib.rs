@@ -1,5 +1,6 @@
 //! `gitdoor`, the operator's command line: registers, rotates, revokes and shows runs over control's `Runs` service, asks
-//! its `Tokens` service for mirrors, makes the certificates of a first deployment, and wires and examines workspaces.
+//! its `Tokens` service for mirrors, makes the certificates of a first deployment, wires and examines workspaces, and runs a
+//! command behind a door of its own.
 //!
 //! What a command answers goes to standard output, everything else to standard error. A bearer or a token is written
 //! once, to standard output, by the command that asked for it.
@@ -12,6 +13,7 @@ mod client;
 mod credential;
 mod doctor;
 mod env;
+mod exec;
 mod failure;
 mod output;
 mod run;
@@ -33,20 +35,23 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(usage) => return output::usage(&usage),
     };
     match perform(args.command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(failure) => output::failure(&failure),
     }
 }
 
-fn perform(command: Command) -> Result<(), Failure> {
-    match command {
+fn perform(command: Command) -> Result<ExitCode, Failure> {
+    let done = match command {
+        // Its command says how it ended.
+        Command::Exec(args) => return exec::perform(*args),
         Command::Run(args) => run::perform(*args),
         Command::Token(args) => token::perform(*args),
         Command::Certs(args) => output::write(certs::perform(&args)?.as_bytes()),
         Command::Env(args) => env::perform(*args),
         Command::Doctor(args) => doctor::perform(*args),
         Command::Completion { shell } => output::write(&completion(shell)),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 fn completion(shell: Shell) -> Vec<u8> {

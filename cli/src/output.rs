@@ -119,6 +119,11 @@ pub(crate) fn examined(examination: &Examination, json: bool) -> Result<(), Fail
     write(text.as_bytes())
 }
 
+/// A run and its pushes, to be kept.
+pub(crate) fn record(shown: &Shown) -> String {
+    json::shown(shown)
+}
+
 /// Says on standard error what whoever asked should know beside the answer.
 pub(crate) fn note(text: &str) {
     say(&text::note(text));

@@ -6,7 +6,7 @@ use gitdoor_proto::{RepositoryName, RunId, v1};
 use v1::runs_client::RunsClient;
 
 use crate::answer::{Incomplete, Issued, Run, Shown};
-use crate::args::{Adopt, Asking, Identity, Named, Register, RunArgs, RunCommand};
+use crate::args::{Adopt, Asking, Identity, Named, Register, Rules, RunArgs, RunCommand};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -38,7 +38,8 @@ pub(crate) fn perform(args: RunArgs) -> Result<(), Failure> {
 }
 
 async fn register(client: &Client, run: Register) -> Result<Issued, Failure> {
-    let request = registration(&run)?;
+    let Register { run_id, identity, budget, rules } = run;
+    let request = registration(&run_id, identity, budget, &rules)?;
     let answer = client.ask(async |mut runs: RunsClient<_>| runs.register_run(request.clone()).await).await?;
     let v1::RegisterRunResponse { run, bearer } = answer;
     Ok(Issued::read(run, &bearer, &request.run_id)?)
@@ -90,28 +91,34 @@ async fn list(client: &Client) -> Result<Vec<Run>, Failure> {
     }
 }
 
-fn registration(run: &Register) -> Result<v1::RegisterRunRequest, Failure> {
-    if run.repository.is_some() && run.identity != Identity::Write {
+/// The question for a run.
+pub(crate) fn registration(
+    run_id: &RunId,
+    identity: Identity,
+    budget: Duration,
+    rules: &Rules,
+) -> Result<v1::RegisterRunRequest, Failure> {
+    if rules.repository.is_some() && identity != Identity::Write {
         return Err(Failure::RepositoryWithoutWrite);
     }
-    let identity = match run.identity {
+    let identity = match identity {
         Identity::None => v1::Identity::None,
         Identity::Read => v1::Identity::Read,
         Identity::Write => v1::Identity::Write,
     };
     Ok(v1::RegisterRunRequest {
-        run_id: run.run_id.to_string(),
+        run_id: run_id.to_string(),
         identity: identity.into(),
-        repository: run.repository.as_ref().map(RepositoryName::to_string).unwrap_or_default(),
-        budget: Some(to_message(run.budget)),
+        repository: rules.repository.as_ref().map(RepositoryName::to_string).unwrap_or_default(),
+        budget: Some(to_message(budget)),
         // In these messages zero means "not narrowed", and no flag takes a zero.
         options: Some(v1::RunOptions {
-            branches: run.branches.iter().map(ToString::to_string).collect(),
-            max_refs: run.max_refs.unwrap_or_default(),
-            no_workflows: run.no_workflows,
-            read_repositories: run.read_repositories.iter().map(ToString::to_string).collect(),
-            api_burst: run.api_burst.unwrap_or_default(),
-            api_rate: run.api_rate.unwrap_or_default(),
+            branches: rules.branches.iter().map(ToString::to_string).collect(),
+            max_refs: rules.max_refs.unwrap_or_default(),
+            no_workflows: rules.no_workflows,
+            read_repositories: rules.read_repositories.iter().map(ToString::to_string).collect(),
+            api_burst: rules.api_burst.unwrap_or_default(),
+            api_rate: rules.api_rate.unwrap_or_default(),
         }),
     })
 }

@@ -12,6 +12,7 @@ mod display;
 mod door;
 mod drain;
 mod early;
+mod exec;
 mod fetch;
 mod fleet;
 mod framing;

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use crate::github::search_path;
 
@@ -70,12 +70,7 @@ impl Client {
     pub(crate) async fn ask<A: AsRef<OsStr>>(&self, program: &Path, arguments: &[A], input: &[u8]) -> Output {
         let shown: Vec<_> = arguments.iter().map(|argument| argument.as_ref().to_string_lossy()).collect();
         let shown = format!("{} {}", program.display(), shown.join(" "));
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(&self.folder).env_clear().env("PATH", search_path());
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.stdin(stdin(input)).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // In a group of its own, so that what it starts ends with it.
-        let child = command.process_group(0).kill_on_drop(true).spawn().expect("a program");
+        let child = self.spawn(program, arguments, stdin(input), Stdio::piped());
         let group = child.id();
         let Ok(output) = tokio::time::timeout(self.limit, child.wait_with_output()).await else {
             group.into_iter().for_each(kill_group);
@@ -88,6 +83,20 @@ impl Client {
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
+    }
+
+    /// Starts a program whose standard output is read as it comes, and whose standard error is the test's.
+    pub(crate) fn start<A: AsRef<OsStr>>(&self, program: &Path, arguments: &[A]) -> Child {
+        self.spawn(program, arguments, Stdio::null(), Stdio::inherit())
+    }
+
+    fn spawn<A: AsRef<OsStr>>(&self, program: &Path, arguments: &[A], stdin: Stdio, stderr: Stdio) -> Child {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&self.folder).env_clear().env("PATH", search_path());
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(stderr);
+        // In a group of its own, so that what it starts ends with it.
+        command.process_group(0).kill_on_drop(true).spawn().expect("a program")
     }
 
     /// Keeps what was printed for the search for secrets.

@@ -24,6 +24,7 @@ pub mod git;
 pub mod github;
 pub mod h2;
 pub mod machine;
+pub mod laptop;
 pub mod pkt;
 pub mod prometheus;
 pub mod raw;

@@ -7,7 +7,12 @@ use std::fmt;
 pub(crate) struct Door {
     name: String,
     port: Option<u16>,
+    /// Of a door on this machine: where gh finds it. git finds it on its port, by plain HTTP.
+    socket: Option<String>,
 }
+
+/// The name of a door on this machine. gh, which drops the port of a remote, takes it for a host of its own.
+const LOOPBACK: &str = "127.0.0.1";
 
 /// Text that is no door.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +46,17 @@ impl Door {
         if is_forge(&name) {
             return Err(InvalidDoor::Forge);
         }
-        Ok(Self { name, port: port.filter(|port| *port != 443) })
+        Ok(Self { name, port: port.filter(|port| *port != 443), socket: None })
+    }
+
+    /// A door on this machine: on this port for git, on this socket for gh.
+    pub(crate) fn here(port: u16, socket: String) -> Self {
+        Self { name: LOOPBACK.to_owned(), port: Some(port), socket: Some(socket) }
+    }
+
+    /// The socket on which gh finds it, if it does.
+    pub(crate) fn socket(&self) -> Option<&str> {
+        self.socket.as_deref()
     }
 
     /// Whether it is not on port 443.
@@ -51,7 +66,12 @@ impl Door {
 
     /// Where git finds it: `https://git.example.com`.
     pub(crate) fn url(&self) -> String {
-        format!("https://{self}")
+        let Self { name, port, socket } = self;
+        match (socket, port) {
+            (Some(_), Some(port)) => format!("http://{name}:{port}"),
+            (Some(_), None) => format!("http://{name}"),
+            (None, _) => format!("https://{self}"),
+        }
     }
 }
 
@@ -62,7 +82,8 @@ pub(crate) fn is_forge(name: &str) -> bool {
 
 impl fmt::Display for Door {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.port {
+        // To gh, which comes by the socket, a port would be another host.
+        match self.port.filter(|_| self.socket.is_none()) {
             Some(port) => write!(f, "{}:{port}", self.name),
             None => f.write_str(&self.name),
         }
@@ -103,6 +124,12 @@ mod tests {
         ] {
             assert_eq!(Door::parse(text), Err(InvalidDoor::Shape), "{text}");
         }
+    }
+
+    #[test]
+    fn a_door_on_this_machine_has_a_port_for_git_and_none_for_gh() {
+        let door = Door::here(8080, "/run/door.sock".to_owned());
+        assert_eq!((door.to_string(), door.url()), ("127.0.0.1".to_owned(), "http://127.0.0.1:8080".to_owned()));
     }
 
     #[test]

@@ -21,14 +21,14 @@ const VERSION: &str = "version: \"1\"\n";
 pub(super) const MODE: u32 = 0o600;
 
 /// The folder.
-pub(super) struct Settings {
+pub(crate) struct Settings {
     path: PathBuf,
     text: String,
 }
 
 impl Settings {
     /// Makes the folder, or takes one that is there, where that is its owner's alone and holds no other settings.
-    pub(super) fn at(path: &Path) -> Result<Self, EnvError> {
+    pub(crate) fn at(path: &Path) -> Result<Self, EnvError> {
         let unwritable = |why| EnvError::Unwritable { path: path.to_owned(), why };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unwritable)?;
         let path = path.canonicalize().map_err(unwritable)?;
@@ -47,14 +47,17 @@ impl Settings {
     }
 
     /// Its full name.
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// Writes the files, with the bearer for the door and for no other host.
-    pub(super) fn write(&self, door: &Door, bearer: &Bearer) -> Result<(), EnvError> {
+    pub(crate) fn write(&self, door: &Door, bearer: &Bearer) -> Result<(), EnvError> {
         let hosts = format!("{door}:\n    user: x-access-token\n    oauth_token: {}\n", bearer.expose());
-        for (name, text) in [(CONFIG, VERSION), (HOSTS, hosts.as_str())] {
+        // YAML takes a string of JSON as it is.
+        let socket = door.socket().map(|path| format!("http_unix_socket: {}\n", serde_json::Value::from(path)));
+        let config = format!("{VERSION}{}", socket.unwrap_or_default());
+        for (name, text) in [(CONFIG, config.as_str()), (HOSTS, hosts.as_str())] {
             replace(&self.path.join(name), text, MODE)
                 .map_err(|why| EnvError::Unwritable { path: self.path.clone(), why })?;
         }

@@ -42,7 +42,7 @@ pub(crate) struct Variables {
 
 impl Variables {
     /// What is the same for every run.
-    pub(super) fn creation(&mut self, door: &Door, ca: Option<&str>, variables_only: bool) {
+    pub(crate) fn creation(&mut self, door: &Door, ca: Option<&str>, variables_only: bool) {
         self.add("GH_HOST", door.to_string());
         self.add("GH_PROMPT_DISABLED", "1");
         self.add("GH_NO_UPDATE_NOTIFIER", "1");
@@ -59,6 +59,12 @@ impl Variables {
             ("core.askPass".to_owned(), String::new()),
         ];
         settings.extend(FORGE.map(|forge| (format!("url.{url}/.insteadOf"), forge.to_owned())));
+        if door.socket().is_some() {
+            // Where gh thinks that it is, for `gh repo clone`.
+            settings.push((format!("url.{url}/.insteadOf"), format!("https://{door}/")));
+            // The way to the internet does not lead back to this machine.
+            settings.push((format!("http.{url}/.proxy"), String::new()));
+        }
         if let Some(ca) = ca {
             settings.push((format!("http.{url}/.sslCAInfo"), ca.to_owned()));
             self.add("SSL_CERT_FILE", ca);
@@ -71,7 +77,7 @@ impl Variables {
     }
 
     /// Where a run's files are.
-    pub(super) fn config_dir(&mut self, folder: &str) {
+    pub(crate) fn config_dir(&mut self, folder: &str) {
         self.add("GH_CONFIG_DIR", folder);
     }
 
@@ -81,12 +87,12 @@ impl Variables {
     }
 
     /// The repository of a gh that is in no clone.
-    pub(super) fn repository(&mut self, door: &Door, repository: &RepositoryName) {
+    pub(crate) fn repository(&mut self, door: &Door, repository: &RepositoryName) {
         self.add("GH_REPO", format!("{door}/{repository}"));
     }
 
     /// What is not set here and leads to a credential must not be set at all.
-    pub(super) fn unset_others(&mut self) {
+    pub(crate) fn unset_others(&mut self) {
         let is_set = |name: &&str| self.set.iter().any(|(known, _)| known == name);
         self.unset = CREDENTIALS.into_iter().chain(WAYS).filter(|name| !is_set(name)).collect();
     }
@@ -96,12 +102,12 @@ impl Variables {
     }
 
     /// What is set, in order.
-    pub(super) fn set(&self) -> &[(String, String)] {
+    pub(crate) fn set(&self) -> &[(String, String)] {
         &self.set
     }
 
     /// What must not be.
-    pub(super) fn unset(&self) -> &[&'static str] {
+    pub(crate) fn unset(&self) -> &[&'static str] {
         &self.unset
     }
 
