@@ -85,10 +85,9 @@ fn gone(place: &Place, ended: Ended) -> ExitCode {
 fn wire(door: &Door, place: &Place) -> Result<Variables, Failure> {
     let settings = Settings::at(&place.settings())?;
     settings.write(&door.name, &door.bearer)?;
+    let header = settings.write_header(&door.name, &door.bearer)?;
     let mut variables = Variables::default();
-    variables.creation(&door.name, None, false);
-    variables.config_dir(settings.text());
-    variables.unset_others();
+    variables.here(&door.name, settings.text(), header);
     Ok(variables)
 }
 

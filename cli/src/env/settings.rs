@@ -13,6 +13,8 @@ use super::{Door, EnvError, as_value};
 /// The files.
 pub(crate) const HOSTS: &str = "hosts.yml";
 pub(super) const CONFIG: &str = "config.yml";
+/// Of a door on this machine.
+const GIT: &str = "git.conf";
 
 /// Without it, some versions of gh take `hosts.yml` for an old one and ask the door whose token it has.
 const VERSION: &str = "version: \"1\"\n";
@@ -58,10 +60,24 @@ impl Settings {
         let socket = door.socket().map(|path| format!("http_unix_socket: {}\n", serde_json::Value::from(path)));
         let config = format!("{VERSION}{}", socket.unwrap_or_default());
         for (name, text) in [(CONFIG, config.as_str()), (HOSTS, hosts.as_str())] {
-            replace(&self.path.join(name), text, MODE)
-                .map_err(|why| EnvError::Unwritable { path: self.path.clone(), why })?;
+            self.put(name, text)?;
         }
         Ok(())
+    }
+
+    /// Writes git's part for a door on this machine: a file of settings with the bearer for the door alone. Its name.
+    ///
+    /// gh runs git with `-c credential.helper=` and itself as the only helper, and answers for https alone: by plain HTTP
+    /// no helper is left to be asked.
+    pub(crate) fn write_header(&self, door: &Door, bearer: &Bearer) -> Result<String, EnvError> {
+        let header = format!("Authorization: Bearer {}", bearer.expose());
+        self.put(GIT, &format!("[http \"{}/\"]\n\textraHeader = {header}\n", door.url()))?;
+        Ok(format!("{}/{GIT}", self.text))
+    }
+
+    fn put(&self, name: &str, text: &str) -> Result<(), EnvError> {
+        replace(&self.path.join(name), text, MODE)
+            .map_err(|why| EnvError::Unwritable { path: self.path.clone(), why })
     }
 }
 

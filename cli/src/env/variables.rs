@@ -42,7 +42,36 @@ pub(crate) struct Variables {
 
 impl Variables {
     /// What is the same for every run.
-    pub(crate) fn creation(&mut self, door: &Door, ca: Option<&str>, variables_only: bool) {
+    pub(super) fn creation(&mut self, door: &Door, ca: Option<&str>, variables_only: bool) {
+        let url = door.url();
+        let helper = if variables_only { FROM_VARIABLE } else { FROM_FILE };
+        let mut settings = vec![(format!("credential.{url}.helper"), helper.to_owned())];
+        if let Some(ca) = ca {
+            settings.push((format!("http.{url}/.sslCAInfo"), ca.to_owned()));
+            self.add("SSL_CERT_FILE", ca);
+        }
+        self.lead_to(door, settings);
+    }
+
+    /// All of it for a door on this machine: gh's files are in `folder`, and `header` is git's.
+    pub(crate) fn here(&mut self, door: &Door, folder: &str, header: String) {
+        let url = door.url();
+        self.lead_to(
+            door,
+            vec![
+                ("include.path".to_owned(), header),
+                // Where gh thinks that the door is, for `gh repo clone`.
+                (format!("url.{url}/.insteadOf"), format!("https://{door}/")),
+                // The way to the internet does not lead back to this machine.
+                (format!("http.{url}/.proxy"), String::new()),
+            ],
+        );
+        self.config_dir(folder);
+        self.unset_others();
+    }
+
+    /// What leads git and gh to the door, and away from every other credential; `more` of git's settings.
+    fn lead_to(&mut self, door: &Door, more: Vec<(String, String)>) {
         self.add("GH_HOST", door.to_string());
         self.add("GH_PROMPT_DISABLED", "1");
         self.add("GH_NO_UPDATE_NOTIFIER", "1");
@@ -50,25 +79,14 @@ impl Variables {
         // The door refuses LFS: a pointer is more use than a checkout that failed.
         self.add("GIT_LFS_SKIP_SMUDGE", "1");
         let url = door.url();
-        let helper = if variables_only { FROM_VARIABLE } else { FROM_FILE };
         let mut settings = vec![
             // The empty one first: no helper that is configured elsewhere is asked, or told.
             ("credential.helper".to_owned(), String::new()),
-            (format!("credential.{url}.helper"), helper.to_owned()),
             // A program that asks somebody, where only its variables were unset.
             ("core.askPass".to_owned(), String::new()),
         ];
         settings.extend(FORGE.map(|forge| (format!("url.{url}/.insteadOf"), forge.to_owned())));
-        if door.socket().is_some() {
-            // Where gh thinks that it is, for `gh repo clone`.
-            settings.push((format!("url.{url}/.insteadOf"), format!("https://{door}/")));
-            // The way to the internet does not lead back to this machine.
-            settings.push((format!("http.{url}/.proxy"), String::new()));
-        }
-        if let Some(ca) = ca {
-            settings.push((format!("http.{url}/.sslCAInfo"), ca.to_owned()));
-            self.add("SSL_CERT_FILE", ca);
-        }
+        settings.extend(more);
         self.add("GIT_CONFIG_COUNT", settings.len().to_string());
         for (number, (key, value)) in settings.into_iter().enumerate() {
             self.add(&format!("GIT_CONFIG_KEY_{number}"), key);
@@ -77,7 +95,7 @@ impl Variables {
     }
 
     /// Where a run's files are.
-    pub(crate) fn config_dir(&mut self, folder: &str) {
+    pub(super) fn config_dir(&mut self, folder: &str) {
         self.add("GH_CONFIG_DIR", folder);
     }
 
@@ -87,12 +105,12 @@ impl Variables {
     }
 
     /// The repository of a gh that is in no clone.
-    pub(crate) fn repository(&mut self, door: &Door, repository: &RepositoryName) {
+    pub(super) fn repository(&mut self, door: &Door, repository: &RepositoryName) {
         self.add("GH_REPO", format!("{door}/{repository}"));
     }
 
     /// What is not set here and leads to a credential must not be set at all.
-    pub(crate) fn unset_others(&mut self) {
+    pub(super) fn unset_others(&mut self) {
         let is_set = |name: &&str| self.set.iter().any(|(known, _)| known == name);
         self.unset = CREDENTIALS.into_iter().chain(WAYS).filter(|name| !is_set(name)).collect();
     }
