@@ -5,6 +5,7 @@
 
 mod door;
 mod error;
+mod identity;
 mod process;
 mod signals;
 mod state;
@@ -81,13 +82,13 @@ fn gone(place: &Place, ended: Ended) -> ExitCode {
     ExitCode::from(ended.status())
 }
 
-/// gh's files for the door, and the variables that lead git and gh there.
+/// gh's and git's files for the door, and the variables that lead git and gh there.
 fn wire(door: &Door, place: &Place) -> Result<Variables, Failure> {
     let settings = Settings::at(&place.settings())?;
     settings.write(&door.name, &door.bearer)?;
-    let header = settings.write_header(&door.name, &door.bearer)?;
+    let git = settings.write_git(&door.name, &door.bearer, &identity::settings())?;
     let mut variables = Variables::default();
-    variables.here(&door.name, settings.text(), header);
+    variables.here(&door.name, settings.text(), git);
     Ok(variables)
 }
 

@@ -11,8 +11,7 @@ use gitdoor_tests::laptop::{Laptop, names};
 use crate::PROGRAM;
 
 /// Commits on a new branch of the clone in `api`.
-pub(crate) const COMMIT: &str =
-    "git -c user.name=Agent -c user.email=agent@sandbox.test commit --quiet --allow-empty -m 'Fix it'";
+pub(crate) const COMMIT: &str = "git commit --quiet --allow-empty -m 'Fix it'";
 
 by_both_gh![
     git_and_gh_work_with_an_app_and_what_was_pushed_is_kept,
@@ -75,6 +74,7 @@ async fn git_and_gh_work_with_a_token_which_the_doors_rules_keep_to_one_reposito
          cd api && git switch --quiet -c fix && {COMMIT}
          gh pr view 42 --json=title
          git push --quiet origin fix
+         git log -1 --format='by %an <%ae>'
          git push https://github.com/acme/web fix 2>&1 && exit 90
          git push origin HEAD:main 2>&1 && exit 91
          git push https://github.com/acme/none fix 2>&1 && exit 92
@@ -87,6 +87,7 @@ async fn git_and_gh_work_with_a_token_which_the_doors_rules_keep_to_one_reposito
         .says("the first repository that it pushes to")
         .says("this run is bound to acme/api and may push nowhere else")
         .says("refused: default branch")
+        .says("by Octo \"the\" Cat <octo@example.com>")
         .says("PullRequestMerge is not let through")
         .says("405");
     assert!(laptop.github.ref_of("acme/api", "refs/heads/fix").is_some());

@@ -17,6 +17,18 @@ use crate::world::Secret;
 /// A credential of the developer's own, which nothing of gitdoor's may touch.
 pub const DECOY: &str = "gho_decoydecoydecoydecoydecoydecoydecoy1";
 
+/// The developer's settings of git, as many have them: past any door, by ssh.
+const SETTINGS: &str = "\
+[user]
+	name = \"Octo \\\"the\\\" Cat\"
+	email = octo@example.com
+[url \"git@github.com:\"]
+	insteadOf = https://github.com/
+	pushInsteadOf = https://github.com/
+[http]
+	extraHeader = Authorization: Bearer gho_decoydecoydecoydecoydecoydecoydecoy1
+";
+
 /// How long a program that was started may take to say something, or to end.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -39,6 +51,7 @@ impl Laptop {
         let folder = tempfile::Builder::new().prefix("gitdoor-").tempdir().expect("a folder");
         let home = folder.path().join("home");
         fs::create_dir_all(home.join(".config/gh")).expect("a folder");
+        fs::write(home.join(".gitconfig"), SETTINGS).expect("a file");
         let transcript = Transcript::default();
         // What leads to the internet leads nowhere: whatever would take it fails.
         let nowhere = "http://127.0.0.1:9";

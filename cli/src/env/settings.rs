@@ -14,13 +14,22 @@ use super::{Door, EnvError, as_value};
 pub(crate) const HOSTS: &str = "hosts.yml";
 pub(super) const CONFIG: &str = "config.yml";
 /// Of a door on this machine.
-const GIT: &str = "git.conf";
+const GIT: &str = "door.gitconfig";
+const GLOBAL: &str = "gitconfig";
 
 /// Without it, some versions of gh take `hosts.yml` for an old one and ask the door whose token it has.
 const VERSION: &str = "version: \"1\"\n";
 
 /// The mode of both files.
 pub(super) const MODE: u32 = 0o600;
+
+/// The files of git's for a door on this machine.
+pub(crate) struct GitFiles {
+    /// The door's.
+    pub(crate) door: String,
+    /// In place of the user's own.
+    pub(crate) global: String,
+}
 
 /// The folder.
 pub(crate) struct Settings {
@@ -65,14 +74,18 @@ impl Settings {
         Ok(())
     }
 
-    /// Writes git's part for a door on this machine: a file of settings with the bearer for the door alone. Its name.
+    /// Writes git's part for a door on this machine: `own`, in place of the user's settings, and what is the door's, with
+    /// the bearer for it alone.
     ///
     /// gh runs git with `-c credential.helper=` and itself as the only helper, and answers for https alone: by plain HTTP
     /// no helper is left to be asked.
-    pub(crate) fn write_header(&self, door: &Door, bearer: &Bearer) -> Result<String, EnvError> {
-        let header = format!("Authorization: Bearer {}", bearer.expose());
-        self.put(GIT, &format!("[http \"{}/\"]\n\textraHeader = {header}\n", door.url()))?;
-        Ok(format!("{}/{GIT}", self.text))
+    pub(crate) fn write_git(&self, door: &Door, bearer: &Bearer, own: &str) -> Result<GitFiles, EnvError> {
+        // The empty one first: no header that is configured elsewhere is sent beside it.
+        let header = format!("\textraHeader =\n\textraHeader = Authorization: Bearer {}\n", bearer.expose());
+        self.put(GIT, &format!("[http \"{}/\"]\n{header}", door.url()))?;
+        self.put(GLOBAL, own)?;
+        let full = |name| format!("{}/{name}", self.text);
+        Ok(GitFiles { door: full(GIT), global: full(GLOBAL) })
     }
 
     fn put(&self, name: &str, text: &str) -> Result<(), EnvError> {

@@ -5,7 +5,7 @@
 
 use gitdoor_proto::{Bearer, RepositoryName};
 
-use super::Door;
+use super::{Door, settings::GitFiles};
 
 /// Variables that hold a credential of GitHub's, or did somewhere.
 pub(crate) const CREDENTIALS: [&str; 7] = [
@@ -53,19 +53,21 @@ impl Variables {
         self.lead_to(door, settings);
     }
 
-    /// All of it for a door on this machine: gh's files are in `folder`, and `header` is git's.
-    pub(crate) fn here(&mut self, door: &Door, folder: &str, header: String) {
+    /// All of it for a door on this machine: gh's files are in `folder`, and `git` has the others.
+    pub(crate) fn here(&mut self, door: &Door, folder: &str, git: GitFiles) {
         let url = door.url();
         self.lead_to(
             door,
             vec![
-                ("include.path".to_owned(), header),
+                ("include.path".to_owned(), git.door),
                 // Where gh thinks that the door is, for `gh repo clone`.
                 (format!("url.{url}/.insteadOf"), format!("https://{door}/")),
                 // The way to the internet does not lead back to this machine.
                 (format!("http.{url}/.proxy"), String::new()),
             ],
         );
+        // A rewrite of GitHub's URLs to ssh, as many have one, would win over these.
+        self.add("GIT_CONFIG_GLOBAL", git.global);
         self.config_dir(folder);
         self.unset_others();
     }
