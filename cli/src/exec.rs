@@ -33,16 +33,16 @@ use upstream::Upstream;
 const PREFIX: &str = "exec-";
 
 /// Runs the command behind a door of its own, and says how it ended.
-pub(crate) fn perform(args: ExecArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn perform(args: &ExecArgs) -> Result<ExitCode, Failure> {
     if !args.no_isolation {
         return Err(ExecError::NoFence.into());
     }
     process::keep_to_ourselves()?;
-    let upstream = Upstream::of(&args)?;
+    let upstream = Upstream::of(args)?;
     let place = State::at(args.state_dir.clone())?.place(&new_run_id()?)?;
     start_log(&place, &args.log_level)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.map_err(Failure::Runtime)?.block_on(run(&args, upstream, place))
+    runtime.map_err(Failure::Runtime)?.block_on(run(args, upstream, place))
 }
 
 async fn run(args: &ExecArgs, upstream: Upstream, place: Place) -> Result<ExitCode, Failure> {

@@ -43,7 +43,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn perform(command: Command) -> Result<ExitCode, Failure> {
     let done = match command {
         // Its command says how it ended.
-        Command::Exec(args) => return exec::perform(*args),
+        Command::Exec(args) => return exec::perform(&args),
         Command::Run(args) => run::perform(*args),
         Command::Token(args) => token::perform(*args),
         Command::Certs(args) => output::write(certs::perform(&args)?.as_bytes()),

@@ -116,3 +116,49 @@ pub async fn end_left(store: &Path, run: &RunId) -> Result<Option<v1::GetRunResp
     let pushes = store.pushes(&run.id, SHOWN_PUSHES).await?.into_iter().map(Into::into);
     Ok(Some(v1::GetRunResponse { run: Some(run.to_message(now)), pushes: page::as_fit(pushes) }))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use gitdoor_proto::RepositoryName;
+
+    use super::*;
+    use crate::push::{Push, PushId};
+    use crate::run::tests::{binding, run};
+    use crate::store::Limit;
+
+    #[tokio::test]
+    async fn a_run_that_was_left_behind_is_revoked_and_its_open_push_is_unknown() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let now = clock::now();
+        let left = Sqlite::open(&path).unwrap();
+        left.register(&run("r", now)).await.unwrap();
+        left.bind(&run("r", now).id, run("r", now).bearer.generation, &binding(now), now).await.unwrap().unwrap();
+        let limit = Limit { most: 1, lapsed: &[] };
+        left.open_push(&open(now), run("r", now).bearer.generation, limit, now).await.unwrap();
+        drop(left);
+
+        let ended = end_left(&path, &run("r", now).id).await.unwrap().unwrap();
+        assert_eq!(ended.run.unwrap().state(), v1::RunState::Revoked);
+        assert_eq!(ended.pushes[0].outcome(), v1::PushOutcome::Unknown);
+        assert!(end_left(&path, &run("other", now).id).await.unwrap().is_none());
+    }
+
+    fn open(now: SystemTime) -> Push {
+        Push {
+            id: PushId::from_bytes([1; 16]),
+            run: run("r", now).id,
+            request_id: "request".to_owned(),
+            repository: RepositoryName::parse("acme/api").unwrap(),
+            refs: Vec::new(),
+            ticket: None,
+            control: None,
+            outcome: Outcome::Open,
+            request_bytes: 0,
+            opened_at: now,
+            closed_at: None,
+        }
+    }
+}

@@ -91,9 +91,10 @@ impl Signals {
     /// The next that the command has not had already.
     async fn for_command(&mut self) -> Ended {
         loop {
-            match self.any().await {
-                Ended::Signal(Signal::INT | Signal::QUIT) if is_foreground() => {}
-                ended => return ended,
+            let ended = self.any().await;
+            let of_terminal = matches!(ended, Ended::Signal(Signal::INT | Signal::QUIT));
+            if !(of_terminal && is_foreground()) {
+                return ended;
             }
         }
     }

@@ -8,7 +8,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use gitdoor_control::embed;
 use gitdoor_proto::RunId;
@@ -216,7 +216,7 @@ async fn tidy(folder: &Path, run: &RunId) -> Result<(), Untidy> {
             return Ok(());
         }
     } else if let Ok(record) = fs::metadata(folder.join(RECORD)) {
-        let old = SystemTime::now().duration_since(record.modified()?).is_ok_and(|age| age > KEEP);
+        let old = record.modified()?.elapsed().is_ok_and(|age| age > KEEP);
         return if old { Ok(fs::remove_dir_all(folder)?) } else { Ok(()) };
     }
     // No run was ever there.

@@ -26,7 +26,7 @@ pub fn forge_denial(error: &MintError, repository: Option<&RepositoryName>) -> D
                 format!("{name} is not a repository of this installation of the GitHub App; check its name");
             Denial::new(Reason::RepositoryUnknown, words)
         }
-        MintError::NotInstalled => denial(Reason::RepositoryUnknown),
+        MintError::NotInstalled | MintError::OwnToken(OwnToken::Repository) => denial(Reason::RepositoryUnknown),
         MintError::Suspended => denial(Reason::InstallationSuspended),
         MintError::PermissionMissing(_) => denial(Reason::PermissionMissing),
         MintError::RateLimited(time) => {
@@ -35,11 +35,10 @@ pub fn forge_denial(error: &MintError, repository: Option<&RepositoryName>) -> D
         MintError::Unavailable(time) => {
             denial(Reason::ForgeUnavailable).retry_after((*time).max(Duration::from_secs(1)))
         }
-        MintError::Untrusted(_) => denial(Reason::TokenUntrusted),
-        MintError::Clock | MintError::Key => denial(Reason::ForgeUnavailable).retry_after(SOON),
-        MintError::OwnToken(OwnToken::Repository) => denial(Reason::RepositoryUnknown),
-        MintError::OwnToken(OwnToken::Refused) => denial(Reason::ForgeUnavailable).retry_after(SOON),
-        MintError::OwnToken(OwnToken::Narrow) => denial(Reason::TokenUntrusted),
+        MintError::Untrusted(_) | MintError::OwnToken(OwnToken::Narrow) => denial(Reason::TokenUntrusted),
+        MintError::Clock | MintError::Key | MintError::OwnToken(OwnToken::Refused) => {
+            denial(Reason::ForgeUnavailable).retry_after(SOON)
+        }
     }
 }
 

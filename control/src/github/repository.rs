@@ -34,9 +34,8 @@ pub(super) async fn read(client: &Client, minted: &Minted, now: SystemTime) -> R
         answer = look(client, minted, id).await?;
     }
     match answer.status {
-        StatusCode::OK => facts(&answer.body).and_then(|facts| match facts.id == id {
-            true => Ok(facts),
-            false => Err(MintError::Untrusted(Mismatch::RepositoryId)),
+        StatusCode::OK => facts(&answer.body).and_then(|facts| {
+            if facts.id == id { Ok(facts) } else { Err(MintError::Untrusted(Mismatch::RepositoryId)) }
         }),
         _ => Err(refusal(&answer, now)),
     }

@@ -3,6 +3,7 @@
 mod answers;
 mod asking;
 mod keeping;
+mod plain;
 mod recording;
 mod refusals;
 mod settings;
