@@ -23,11 +23,7 @@ async fn a_token_of_the_developers_is_in_no_environment_no_file_and_no_log() {
     let laptop = Laptop::new(PROGRAM, &gh::newest());
     let flag = laptop.token_flag();
     let token = laptop.github.tokens().pop().unwrap().text;
-    laptop
-        .shell(&[&flag, "--log-level=trace", "--no-isolation"], &look(&laptop))
-        .await
-        .ok()
-        .says("Greet by name");
+    laptop.shell(&[&flag, "--log-level=trace", "--no-isolation"], &look(&laptop)).await.ok().says("Greet by name");
     laptop.assert_nowhere("the developer's token", token.trim_start_matches("ghs_"));
     let environment = std::fs::read_to_string(laptop.work().join("environment")).unwrap();
     for name in ["GH_TOKEN=", "SSH_AUTH_SOCK=", "GITDOOR_", DECOY] {
