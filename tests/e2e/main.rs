@@ -35,6 +35,7 @@ mod refusals;
 mod resident;
 mod restart;
 mod revocation;
+mod shim;
 mod standin;
 mod standin_api;
 mod streams;

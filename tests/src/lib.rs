@@ -29,6 +29,7 @@ pub mod pkt;
 pub mod prometheus;
 pub mod raw;
 pub mod recorder;
+pub mod shim;
 pub mod wait;
 pub mod workspace;
 pub mod world;

@@ -219,6 +219,7 @@ impl World {
             let name = format!("dataplane-{number}");
             let mut dataplane = Process::start(part(&name, "__dataplane"), flags).await;
             dataplane.pin("--listen", "listen");
+            dataplane.pin("--admin-listen", "admin");
             dataplanes.push(dataplane);
         }
         let world = Self {
