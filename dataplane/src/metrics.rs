@@ -29,7 +29,7 @@ const CONNECTIONS: &str = "gitdoor_dataplane_upstream_connections";
 const CERTIFICATE_EXPIRY: &str = "gitdoor_dataplane_certificate_expiry_timestamp_seconds";
 const CERTIFICATE_RELOADS: &str = "gitdoor_dataplane_certificate_reloads_total";
 
-/// 1 KiB to 4 GiB: a platform's ceiling for request bodies lies somewhere in it.
+/// 1 KiB to 4 GiB, among them what platforms have as their ceiling for request bodies: 100, 200 and 500 MiB.
 const SIZES: &[f64] = &[
     1024.0,
     4096.0,
@@ -43,7 +43,9 @@ const SIZES: &[f64] = &[
     67_108_864.0,
     104_857_600.0,
     134_217_728.0,
+    209_715_200.0,
     268_435_456.0,
+    524_288_000.0,
     536_870_912.0,
     1_073_741_824.0,
     2_147_483_648.0,

@@ -37,7 +37,7 @@ export async function forward(client, dataplanes, ceiling) {
 }
 
 /**
- * The request as it came, with a trace context, and never led elsewhere or answered from a cache.
+ * The request as it came, with a trace context; a redirect is the client's to follow.
  * @param {Request} client
  * @param {Counted | undefined} counted
  * @returns {Request}
@@ -48,8 +48,7 @@ function upward(client, counted) {
     headers.set("traceparent", `00-${random(16)}-${random(8)}-01`);
     headers.delete("tracestate");
   }
-  /** @type {RequestInit & { cf: object }} */
-  const how = { headers, redirect: "manual", cf: { cacheEverything: false } };
+  const how = { headers, redirect: /** @type {const} */ ("manual") };
   return new Request(client, counted ? { ...how, body: counted.body, signal: counted.signal } : how);
 }
 
@@ -85,6 +84,8 @@ function counting(body, ceiling) {
       }
     },
   });
-  counted.body = body.pipeThrough(counter);
+  counted.body = counter.readable;
+  // A client that leaves must cut the request, not leave it open.
+  body.pipeTo(counter.writable).catch(() => abort.abort());
   return counted;
 }
