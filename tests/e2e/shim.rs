@@ -1,5 +1,5 @@
 //! Data planes behind each of the shims in `deploy/`: what streams without one streams behind one, every word arrives,
-//! and a data plane that is gone costs nothing.
+//! and a data plane that is gone costs no request that can be asked again.
 
 mod balance;
 mod streams;

@@ -75,7 +75,7 @@ function counting(body, ceiling) {
   const counter = new TransformStream({
     transform(piece, controller) {
       bytes += piece.byteLength;
-      if (bytes > ceiling) {
+      if (!(bytes <= ceiling)) {
         counted.exceeded = true;
         abort.abort();
         controller.error(new Error("the body is larger than the ceiling"));
