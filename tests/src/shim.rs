@@ -1,5 +1,5 @@
 //! What stands in front of data planes, started from the very files of `deploy/`: the Worker in the runtime that
-//! Cloudflare runs, nginx, HAProxy. Only addresses and names are put in their place.
+//! Cloudflare runs, nginx, `HAProxy`. Only addresses and names are put in their place.
 
 mod programs;
 

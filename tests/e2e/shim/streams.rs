@@ -32,10 +32,10 @@ fn pack(bytes: usize) -> Vec<u8> {
     let mut pack = [b"PACK".as_slice(), &2_u32.to_be_bytes(), &1_u32.to_be_bytes()].concat();
     // Its kind and four bits of its size, then seven each.
     let mut rest = bytes >> 4;
-    let mut byte = 0x30 | (bytes & 0xf) as u8;
+    let mut byte = 0x30 | u8::try_from(bytes & 0xf).unwrap();
     while rest > 0 {
         pack.push(byte | 0x80);
-        byte = (rest & 0x7f) as u8;
+        byte = u8::try_from(rest & 0x7f).unwrap();
         rest >>= 7;
     }
     pack.push(byte);

@@ -8,6 +8,7 @@ use std::process::Stdio;
 use tokio::process::Command;
 
 use super::Backend;
+use crate::github::search_path;
 
 /// Where the examples are.
 const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy");
@@ -100,7 +101,6 @@ fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
     // Debian has both where only an administrator's shell looks.
-    let path = std::env::var("PATH").unwrap_or_default();
-    command.env_clear().env("PATH", format!("{path}:/usr/sbin"));
+    command.env_clear().env("PATH", format!("{}:/usr/sbin", search_path().display()));
     command
 }
