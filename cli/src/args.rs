@@ -8,6 +8,7 @@ mod doctor;
 mod env;
 mod exec;
 mod rules;
+mod inside;
 mod token;
 
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use env::{EnvArgs, Format};
 pub(crate) use exec::{AppFlags, ExecArgs};
 pub(crate) use rules::Rules;
+pub(crate) use inside::InsideArgs;
 
 pub(crate) use self::token::{Mirror, TokenArgs, TokenCommand};
 
@@ -142,6 +144,9 @@ pub(crate) enum Command {
     /// Run a command behind a door of its own on this machine
     #[command(after_long_help = exec::AFTER)]
     Exec(Box<ExecArgs>),
+    /// Become a command behind a fence that was set up around this program
+    #[command(name = "__inside", hide = true)]
+    Inside(InsideArgs),
     /// Print a completion script for a shell
     ///
     /// For bash: `gitdoor completion bash > /etc/bash_completion.d/gitdoor`
@@ -320,6 +325,7 @@ mod tests {
             | Command::Env(_)
             | Command::Doctor(_)
             | Command::Exec(_)
+            | Command::Inside(_)
             | Command::Completion { .. } => {
                 panic!("not a command about runs: {line}")
             }

@@ -15,6 +15,7 @@ use crate::credential::Malformed;
 use crate::doctor::Ailment;
 use crate::env::EnvError;
 use crate::exec::ExecError;
+use crate::fence::FenceError;
 
 /// Why a command did not do what it should.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +32,9 @@ pub(crate) enum Failure {
     /// A command was not run.
     #[error(transparent)]
     Exec(#[from] ExecError),
+    /// There is no fence, or the command behind it did not start.
+    #[error(transparent)]
+    Fence(#[from] FenceError),
     /// A workspace is not as it should be; what is wrong was printed.
     #[error("this workspace is not what it should be: {0}")]
     Workspace(#[from] Ailment),
@@ -115,6 +119,7 @@ impl Failure {
         match self {
             Self::Control(_) => 64,
             Self::Env(error) => error.exit_code(),
+            Self::Fence(error) => error.exit_code(),
             Self::RepositoryWithoutWrite | Self::CredentialAction { .. } => 2,
             Self::Certs(error) => error.exit_code(),
             Self::Exec(error) => error.exit_code(),
@@ -139,6 +144,7 @@ impl Failure {
             Self::Control(_) => Some("give --control the address of control's --runs-listen"),
             Self::Certs(error) => error.advice(),
             Self::Exec(error) => error.advice(),
+            Self::Fence(error) => error.advice(),
             Self::RepositoryWithoutWrite => Some("leave --repository out, or register with --identity write"),
             Self::Unreachable(_) => {
                 Some("is gitdoor-control running, and is --control the address of its --runs-listen?")

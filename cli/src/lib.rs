@@ -15,6 +15,7 @@ mod doctor;
 mod env;
 mod exec;
 mod failure;
+pub mod fence;
 mod output;
 mod run;
 mod token;
@@ -34,7 +35,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(args) => args,
         Err(usage) => return output::usage(&usage),
     };
-    match perform(args.command) {
+    let performed = gitdoor_proto::process::close().map_err(Failure::Runtime).and_then(|()| perform(args.command));
+    match performed {
         Ok(status) => status,
         Err(failure) => output::failure(&failure),
     }
@@ -49,6 +51,7 @@ fn perform(command: Command) -> Result<ExitCode, Failure> {
         Command::Certs(args) => output::write(certs::perform(&args)?.as_bytes()),
         Command::Env(args) => env::perform(*args),
         Command::Doctor(args) => doctor::perform(*args),
+        Command::Inside(args) => Ok(fence::enter(args)?),
         Command::Completion { shell } => output::write(&completion(shell)),
     };
     done.map(|()| ExitCode::SUCCESS)

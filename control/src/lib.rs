@@ -63,15 +63,22 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     start_log(&config);
-    let failed = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    if let Err(error) = gitdoor_proto::process::close() {
+        return failed(&Failure::Runtime(error));
+    }
+    let failure = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => match runtime.block_on(run(config)) {
             Ok(()) => return ExitCode::SUCCESS,
             Err(failure) => failure,
         },
         Err(error) => Failure::Runtime(error),
     };
-    drop(writeln!(io::stderr(), "gitdoor-control: {}", cause(&failed)));
-    match failed {
+    failed(&failure)
+}
+
+fn failed(failure: &Failure) -> ExitCode {
+    drop(writeln!(io::stderr(), "gitdoor-control: {}", cause(failure)));
+    match failure {
         Failure::Unusable(_) => ExitCode::from(UNUSABLE),
         Failure::Runtime(_)
         | Failure::Identity(_)

@@ -57,6 +57,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn run(args: Args) -> anyhow::Result<()> {
+    gitdoor_proto::process::close()?;
     let metrics = metrics::install()?;
     let config = args.check()?;
     let bound = server::Bound::bind(config)?;

@@ -7,6 +7,7 @@ pub mod descriptors;
 #[cfg(feature = "connect")]
 pub mod endpoint;
 pub mod permit;
+pub mod process;
 pub mod reason;
 pub mod refname;
 pub mod repository;

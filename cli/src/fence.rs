@@ -1,0 +1,213 @@
+//! The fence that a command of this user's runs behind: bubblewrap, with what this user's credentials lie in out of its
+//! sight.
+//!
+//! The command has the user's own id, so that only what it cannot name is safe from it. What it sees is decided by
+//! [`Fence::command`] alone, before anything runs; what cannot be fenced is refused in words. `docs/fence.md` says what
+//! is in it, what is out, and what it does not protect from.
+
+mod caller;
+mod examine;
+mod failure;
+mod filter;
+mod inside;
+mod mounts;
+mod repository;
+mod sockets;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+pub use caller::Caller;
+pub use examine::{Examined, Finding};
+pub use failure::FenceError;
+pub(crate) use inside::perform as enter;
+
+use mounts::{Mounts, What};
+use repository::Repository;
+
+/// Started with ^C ignored, since the whole group of a terminal hears it: what runs inside does as it likes, and its
+/// fence stays for as long as it does. `gitdoor` makes it the command's to hear again.
+const HOLD: &str = "trap '' INT QUIT; exec \"$@\"";
+
+/// Namespaces of its own but for the network, which is the door's and the command's; no capability; an end when this
+/// process ends. No session of its own: with one, a terminal has neither job control nor ^C nor a size. What a session
+/// would keep out, putting words into the terminal's input, the filter does.
+const BASE: [&str; 15] = [
+    "--unshare-user",
+    "--unshare-pid",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    "--die-with-parent",
+    "--cap-drop",
+    "ALL",
+    "--ro-bind",
+    "/",
+    "/",
+    "--dev",
+    "/dev",
+    "--proc",
+    "/proc",
+];
+
+/// What is run, and what it sees.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// The folder that it works in: read and written, at its own path.
+    pub work: PathBuf,
+    /// Read, where it would be hidden.
+    pub show: Vec<PathBuf>,
+    /// Read and written.
+    pub share: Vec<PathBuf>,
+    /// Never seen: our own state, the key, whatever the caller names.
+    pub hide: Vec<PathBuf>,
+    /// Variables that it has. No secret: they are for every process inside to read.
+    pub set: Vec<(String, OsString)>,
+    /// Variables of the caller's that it has not, beside those that lead to credentials.
+    pub unset: Vec<String>,
+    /// Whether it may change the hooks and settings of its repository, which git runs outside, too.
+    pub writable_git_config: bool,
+    /// The command.
+    pub command: Vec<OsString>,
+}
+
+/// A fence that can be had here.
+#[derive(Debug)]
+pub struct Fence {
+    bwrap: PathBuf,
+    program: PathBuf,
+    caller: Caller,
+}
+
+impl Fence {
+    /// Looks for bubblewrap, and tries it.
+    pub fn find() -> Result<Self, FenceError> {
+        let program = std::env::current_exe().map_err(FenceError::Program)?;
+        Self::of(program, Caller::of_this_process())
+    }
+
+    /// The same with another `gitdoor`, for another caller.
+    pub fn of(program: PathBuf, caller: Caller) -> Result<Self, FenceError> {
+        if !filter::IS_KNOWN {
+            return Err(FenceError::Machine);
+        }
+        let bwrap = caller.find(OsStr::new("bwrap")).ok_or(FenceError::NoBwrap)?;
+        if sockets::has_session_bus(&caller) && !inside::hides_abstract_sockets() {
+            return Err(FenceError::SessionBus);
+        }
+        let program = program.canonicalize().map_err(FenceError::Program)?;
+        let fence = Self { bwrap, program, caller };
+        fence.attempt()?;
+        Ok(fence)
+    }
+
+    fn attempt(&self) -> Result<(), FenceError> {
+        let mut attempt = Command::new(&self.bwrap);
+        attempt.args(BASE).args(["--tmpfs", "/tmp", "--", "true"]).stdin(Stdio::null());
+        let output = attempt.output().map_err(|_why| FenceError::NoBwrap)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(FenceError::Namespaces(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+    }
+
+    /// What the caller should know of this machine, a line each.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        if inside::hides_abstract_sockets() { Vec::new() } else { sockets::abstract_notes() }
+    }
+
+    /// The command, behind the fence. It ends with the thread that starts it: start it from one that waits for it.
+    pub fn command(&self, plan: &Plan) -> Result<Command, FenceError> {
+        let homes = self.caller.homes()?;
+        let Layout { mounts, work, repository } = self.layout(plan, &homes)?;
+        let mut arguments: Vec<OsString> = BASE.iter().map(OsString::from).collect();
+        let has_settings = homes.iter().any(|home| mounts.shows(&home.join(".gitconfig")));
+        arguments.extend(mounts.arguments());
+        for home in &homes {
+            arguments.extend(["--dir".into(), home.into()]);
+        }
+        arguments.extend(["--chdir".into(), work.clone().into(), "--".into(), self.program.clone().into()]);
+        arguments.push(inside::COMMAND.into());
+        if !has_settings {
+            arguments.extend(repository.identity(&self.caller, &work));
+        }
+        arguments.push("--".into());
+        arguments.extend(plan.command.iter().cloned());
+
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", HOLD, "sh"]).arg(&self.bwrap).args(arguments);
+        command.env_clear().envs(self.caller.variables()).env("PWD", &work);
+        for name in &plan.unset {
+            command.env_remove(name);
+        }
+        command.envs(plan.set.iter().map(|(name, value)| (name, value)));
+        Ok(command)
+    }
+
+    fn layout(&self, plan: &Plan, homes: &[PathBuf]) -> Result<Layout, FenceError> {
+        let work = existing("the working folder", &plan.work)?;
+        let named = |flag, paths: &[PathBuf]| paths.iter().map(|path| existing(flag, path)).collect::<Result<Vec<_>, _>>();
+        let (show, share) = (named("--show", &plan.show)?, named("--share", &plan.share)?);
+        // What is not there yet may be there later, in a folder that can be.
+        let hide: Vec<PathBuf> = plan.hide.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
+        let mut mounts = Mounts::default();
+        let closed = self.caller.closed(homes);
+        for place in closed.iter().chain(&hide) {
+            mounts.hide(place);
+        }
+        for place in self.caller.programs(&mounts, homes, plan.command.first()) {
+            mounts.add(place, What::Shown);
+        }
+        for place in caller::needed() {
+            mounts.add(place, What::Shown);
+        }
+        mounts.extend(&show, What::Shown);
+        mounts.extend(&share, What::Shared);
+        mounts.add(work.clone(), What::Shared);
+        let repository = Repository::of(&work, homes, &share)?;
+        let writable: Vec<PathBuf> = share.iter().chain([&work]).chain(repository.folder()).cloned().collect();
+        for (flag, paths) in [("--show", show.as_slice()), ("--share or the working folder", &writable)] {
+            for path in paths {
+                refuse_wide(flag, path, homes)?;
+                refuse_hidden(flag, path, &hide)?;
+            }
+        }
+        refuse_wide("the working folder", &work, &closed)?;
+        if let Some(program) = [&self.bwrap].into_iter().find(|program| writable.iter().any(|place| program.starts_with(place))) {
+            return Err(FenceError::Writable(program.clone()));
+        }
+        repository.mount(&mut mounts, &self.caller, &work, &writable, plan.writable_git_config);
+        mounts.add(self.program.clone(), What::Shown);
+        for socket in sockets::bound() {
+            mounts.hide_bare(&socket);
+        }
+        Ok(Layout { mounts, work, repository })
+    }
+}
+
+struct Layout {
+    mounts: Mounts,
+    work: PathBuf,
+    repository: Repository,
+}
+
+fn existing(flag: &'static str, path: &Path) -> Result<PathBuf, FenceError> {
+    path.canonicalize().map_err(|why| FenceError::Missing { flag, path: path.to_owned(), why })
+}
+
+/// Refuses what is, or holds, a place that the fence is there to hide.
+fn refuse_wide(flag: &'static str, path: &Path, places: &[PathBuf]) -> Result<(), FenceError> {
+    match places.iter().find(|place| place.starts_with(path)) {
+        Some(place) => Err(FenceError::Wide { flag, path: path.to_owned(), place: place.clone() }),
+        None => Ok(()),
+    }
+}
+
+fn refuse_hidden(flag: &'static str, path: &Path, hide: &[PathBuf]) -> Result<(), FenceError> {
+    match hide.iter().find(|hidden| hidden.starts_with(path)) {
+        Some(hidden) => Err(FenceError::Holds { flag, path: path.to_owned(), hidden: hidden.clone() }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,51 @@
+//! What is refused before anything runs.
+
+use gitdoor::fence::Plan;
+
+use crate::Place;
+
+#[test]
+fn a_folder_that_is_or_holds_what_is_hidden_is_refused() {
+    let place = Place::new();
+    place.write("work/inner/app.pem", "x");
+    let hide = vec![place.path("work/inner/app.pem")];
+    for (plan, words) in [
+        (Plan { work: place.path("home"), ..place.plan("") }, "the working folder"),
+        (Plan { work: place.path(""), ..place.plan("") }, "the working folder"),
+        (Plan { work: place.path("tmp"), ..place.plan("") }, "the working folder"),
+        (Plan { work: "/".into(), ..place.plan("") }, "the working folder"),
+        (Plan { work: place.path("none"), ..place.plan("") }, "the working folder"),
+        (Plan { show: vec![place.path("home")], ..place.plan("") }, "--show"),
+        (Plan { share: vec![place.path("")], ..place.plan("") }, "--share"),
+        (Plan { show: vec![place.path("none")], ..place.plan("") }, "--show"),
+        (Plan { hide: hide.clone(), ..place.plan("") }, "app.pem is in it"),
+        (Plan { hide: vec![place.path("work")], ..place.plan("") }, "is in it"),
+        (Plan { work: place.path("run"), show: vec![place.path("work/inner")], hide, ..place.plan("") }, "--show"),
+    ] {
+        let refusal = place.refusal(&plan).to_string();
+        assert!(refusal.contains(words), "{plan:?}: {refusal}");
+    }
+}
+
+#[test]
+fn a_machine_without_bubblewrap_is_told_what_to_install() {
+    let mut place = Place::new();
+    place.variables.retain(|(name, _)| name != "PATH");
+    let variables = place.variables.iter().map(|(name, value)| (name.into(), value.clone())).collect();
+    let caller = gitdoor::fence::Caller::with(variables, Vec::new());
+    let refusal = gitdoor::fence::Fence::of(env!("CARGO_BIN_EXE_gitdoor").into(), caller).unwrap_err();
+    assert!(refusal.to_string().contains("install the distribution's package bubblewrap"), "{refusal}");
+}
+
+#[test]
+fn a_bubblewrap_that_cannot_is_quoted() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut place = Place::new();
+    place.variables.retain(|(name, _)| name != "PATH");
+    let bwrap = place.write("bin/bwrap", "#!/bin/sh\necho 'No permissions to create new namespace' >&2; exit 1\n");
+    std::fs::set_permissions(&bwrap, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let variables = [("PATH".into(), place.path("bin").into())].into();
+    let caller = gitdoor::fence::Caller::with(variables, Vec::new());
+    let refusal = gitdoor::fence::Fence::of(env!("CARGO_BIN_EXE_gitdoor").into(), caller).unwrap_err();
+    assert!(refusal.to_string().ends_with("No permissions to create new namespace"), "{refusal}");
+}
