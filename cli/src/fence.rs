@@ -148,10 +148,12 @@ impl Fence {
 
     fn layout(&self, plan: &Plan, homes: &[PathBuf]) -> Result<Layout, FenceError> {
         let work = existing("the working folder", &plan.work)?;
-        let named = |flag, paths: &[PathBuf]| paths.iter().map(|path| existing(flag, path)).collect::<Result<Vec<_>, _>>();
+        let named =
+            |flag, paths: &[PathBuf]| paths.iter().map(|path| existing(flag, path)).collect::<Result<Vec<_>, _>>();
         let (show, share) = (named("--show", &plan.show)?, named("--share", &plan.share)?);
         // What is not there yet may be there later, in a folder that can be.
-        let hide: Vec<PathBuf> = plan.hide.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
+        let hide: Vec<PathBuf> =
+            plan.hide.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
         let mut mounts = Mounts::default();
         let closed = self.caller.closed(homes);
         for place in closed.iter().chain(&hide) {
@@ -175,7 +177,9 @@ impl Fence {
             }
         }
         refuse_wide("the working folder", &work, &closed)?;
-        if let Some(program) = [&self.bwrap].into_iter().find(|program| writable.iter().any(|place| program.starts_with(place))) {
+        if let Some(program) =
+            [&self.bwrap].into_iter().find(|program| writable.iter().any(|place| program.starts_with(place)))
+        {
             return Err(FenceError::Writable(program.clone()));
         }
         repository.mount(&mut mounts, &self.caller, &work, &writable, plan.writable_git_config);

@@ -5,6 +5,7 @@ mod api;
 mod atonce;
 mod bearers;
 mod binding;
+mod closed;
 mod config;
 mod demo;
 mod deploy;

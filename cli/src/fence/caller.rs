@@ -131,7 +131,8 @@ impl Caller {
         let named = PLACES.iter().filter_map(|name| self.variable(name)).flat_map(std::env::split_paths);
         // Programs are there, too.
         let cargo = self.variable("CARGO_HOME").into_iter();
-        let cargo = cargo.flat_map(|home| ["credentials.toml", "credentials"].map(|file| Path::new(home).join(file)));
+        let cargo =
+            cargo.flat_map(|home| ["credentials.toml", "credentials"].map(|file| Path::new(home).join(file)));
         let places = self.common.iter().cloned().chain(named).chain(cargo);
         let full = places.filter(|place| place.is_absolute()).filter_map(|place| place.canonicalize().ok());
         // A home is not hidden whole by a variable that names its parent; that would hide the machine.
@@ -175,7 +176,8 @@ pub(super) fn needed() -> Vec<PathBuf> {
         Some(folder) if folder != run => folder.to_owned(),
         Some(_) | None => file,
     });
-    let nix = ["/run/current-system", "/run/opengl-driver"].into_iter().map(PathBuf::from).filter(|link| link.exists());
+    let nix =
+        ["/run/current-system", "/run/opengl-driver"].into_iter().map(PathBuf::from).filter(|link| link.exists());
     folder.into_iter().chain(nix).collect()
 }
 

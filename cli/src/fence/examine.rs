@@ -33,7 +33,8 @@ const DOOR: [&str; 2] = ["GH_HOST", "GH_CONFIG_DIR"];
 impl Fence {
     /// Looks for GitHub credentials where the command of this plan would be, with what it would have.
     pub fn examine(&self, plan: &Plan) -> Result<Examined, FenceError> {
-        let mut doctor: Vec<OsString> = [self.program.as_os_str(), "doctor".as_ref(), "--json".as_ref()].map(Into::into).into();
+        let mut doctor: Vec<OsString> =
+            [self.program.as_os_str(), "doctor".as_ref(), "--json".as_ref()].map(Into::into).into();
         for home in self.caller.homes()? {
             doctor.extend(["--home".into(), home.into()]);
         }

@@ -26,7 +26,9 @@ pub enum FenceError {
     #[error("this program cannot find its own file: {0}")]
     Program(#[source] io::Error),
     /// No home to hide.
-    #[error("HOME: the full name of your home is needed, a folder other than /, since the fence hides what is in it")]
+    #[error(
+        "HOME: the full name of your home is needed, a folder other than /, since the fence hides what is in it"
+    )]
     Home,
     /// What is not there.
     #[error("{flag} {}: {why}", .path.display())]

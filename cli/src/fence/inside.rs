@@ -68,4 +68,3 @@ fn write_identity(home: &Path, name: Option<&str>, email: Option<&str>) -> std::
         Err(why) => Err(why),
     }
 }
-

@@ -32,7 +32,8 @@ impl Repository {
             return Ok(Self { folder: Some(work.to_owned()), links: Vec::new() });
         }
         // A home may be a repository of settings: that is none of the work's.
-        let above = work.ancestors().skip(1).take_while(|folder| !homes.iter().any(|home| home.starts_with(folder)));
+        let above =
+            work.ancestors().skip(1).take_while(|folder| !homes.iter().any(|home| home.starts_with(folder)));
         match above.into_iter().find(|folder| folder.join(".git").exists()) {
             Some(top) => Err(FenceError::Part { work: work.to_owned(), top: top.to_owned() }),
             None => Ok(Self::default()),
@@ -55,13 +56,17 @@ impl Repository {
         // What is not there could be made.
         drop(fs::create_dir(folder.join("hooks")));
         drop(File::create_new(folder.join("config")));
-        if fs::read_to_string(folder.join("config")).is_ok_and(|text| text.to_lowercase().contains("worktreeconfig")) {
+        if fs::read_to_string(folder.join("config"))
+            .is_ok_and(|text| text.to_lowercase().contains("worktreeconfig"))
+        {
             drop(File::create_new(folder.join("config.worktree")));
         }
         let names = ["hooks", "config", "config.worktree", "commondir"];
         let own = names.into_iter().map(|name| folder.join(name)).chain(self.links.iter().cloned());
         let obeyed = own.chain(settings(caller, work)).filter_map(|place| place.canonicalize().ok());
-        for place in obeyed.filter(|place| writable.iter().any(|folder| place != folder && place.starts_with(folder))) {
+        for place in
+            obeyed.filter(|place| writable.iter().any(|folder| place != folder && place.starts_with(folder)))
+        {
             mounts.add(place, What::Shown);
         }
     }
@@ -86,7 +91,8 @@ fn linked(entry: PathBuf, share: &[PathBuf]) -> Result<Repository, FenceError> {
         base.join(text.trim_end().strip_prefix(key)?).canonicalize().ok()
     };
     let leads = follow(&base, &entry, "gitdir: ").unwrap_or_default();
-    let common = follow(&leads, &leads.join("commondir"), "").filter(|common| leads.starts_with(common.join("worktrees")));
+    let common =
+        follow(&leads, &leads.join("commondir"), "").filter(|common| leads.starts_with(common.join("worktrees")));
     let back = follow(&leads, &leads.join("gitdir"), "");
     if let Some(common) = common.filter(|_| back.as_ref() == Some(&entry)) {
         let links = ["commondir", "gitdir", "config.worktree"].map(|name| leads.join(name));

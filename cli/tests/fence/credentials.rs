@@ -70,7 +70,8 @@ fn no_credential_of_the_callers_can_be_read() {
 #[test]
 fn what_leads_to_a_credential_is_in_no_variable() {
     let (place, _) = seeded();
-    let place = place.variable("GH_TOKEN", SECRET).variable("GITDOOR_GITHUB_APP_KEY", "/a").variable("OTHER", "kept");
+    let place =
+        place.variable("GH_TOKEN", SECRET).variable("GITDOOR_GITHUB_APP_KEY", "/a").variable("OTHER", "kept");
     let mut plan = Plan { unset: vec!["GONE".into()], ..place.plan("env") };
     plan.set.push(("GH_HOST".into(), "git.example.com".into()));
     let place = place.variable("GONE", "x");
@@ -78,12 +79,16 @@ fn what_leads_to_a_credential_is_in_no_variable() {
     for absent in [SECRET, "GITDOOR_", "GONE=", "elsewhere/gh", "XDG_RUNTIME_DIR"] {
         assert!(!environment.contains(absent), "{absent}: {environment}");
     }
-    assert!(environment.contains("OTHER=kept\n") && environment.contains("GH_HOST=git.example.com\n"), "{environment}");
+    assert!(
+        environment.contains("OTHER=kept\n") && environment.contains("GH_HOST=git.example.com\n"),
+        "{environment}"
+    );
 }
 
 #[test]
 fn home_is_empty_and_private_and_can_be_written() {
-    let (place, _) = seeded();
+    let place = Place::new();
+    place.write("home/.ssh/id_ed25519", SECRET);
     let line = "ls -A $HOME; mkdir -p ~/.config/x && echo a >~/.config/x/y && cat ~/.config/x/y";
     assert_eq!(place.inside(&place.plan(line)), ".gitconfig\na\n");
     assert!(!place.path("home/.config/x").exists());
@@ -117,7 +122,8 @@ fn what_is_shown_is_read_and_what_is_shared_is_written() {
     let (place, _) = seeded();
     place.write("home/.agent/settings", "s");
     place.write("home/.cache/agent/a", "c");
-    let line = "cat ~/.agent/settings ~/.cache/agent/a; touch ~/.agent/b 2>/dev/null || echo no; touch ~/.cache/agent/b";
+    let line =
+        "cat ~/.agent/settings ~/.cache/agent/a; touch ~/.agent/b 2>/dev/null || echo no; touch ~/.cache/agent/b";
     let (show, share) = (vec![place.path("home/.agent")], vec![place.path("home/.cache/agent")]);
     assert_eq!(place.inside(&Plan { show, share, ..place.plan(line) }), "scno\n");
     assert!(place.path("home/.cache/agent/b").exists());
@@ -170,7 +176,7 @@ fn doctor_looks_from_inside_and_names_what_is_seen() {
     let examined = place.fence().examine(&Plan { show: vec![token.clone()], ..plan }).unwrap();
     let Finding { kind, place: found, words } = examined.findings.first().unwrap();
     assert!(found.starts_with(token.to_str().unwrap()), "{found}");
-    assert!(kind == "gh-token" && words.contains("token"), "{kind}: {words}");
+    assert!(kind == "gh_token" && words.contains("token"), "{kind}: {words}");
 }
 
 #[test]
@@ -184,7 +190,10 @@ fn the_input_of_the_terminal_cannot_be_written() {
     let line: Vec<_> = words.map(|word| format!("'{}'", word.to_str().unwrap().replace('\'', "'\\''"))).collect();
     let mut script = std::process::Command::new("script");
     script.args(["-qec", &line.join(" "), "/dev/null"]).stdin(std::process::Stdio::null());
-    script.env_clear().env("SHELL", "/bin/sh").envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    script
+        .env_clear()
+        .env("SHELL", "/bin/sh")
+        .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let output = script.output().unwrap();
     assert_eq!(text(&output.stdout).trim(), "1", "EPERM: {}", text(&output.stderr));
 }

@@ -64,8 +64,11 @@ impl Place {
 
     fn fence(&self) -> Fence {
         let variables = self.variables.iter().map(|(name, value)| (name.into(), value.clone())).collect();
-        Fence::of(env!("CARGO_BIN_EXE_gitdoor").into(), Caller::with(variables, vec![self.path("tmp"), self.path("run")]))
-            .unwrap()
+        Fence::of(
+            env!("CARGO_BIN_EXE_gitdoor").into(),
+            Caller::with(variables, vec![self.path("tmp"), self.path("run")]),
+        )
+        .unwrap()
     }
 
     /// A line of a shell, in the folder of work.

@@ -44,7 +44,10 @@ fn a_branch_is_made_and_pushed_with_its_upstream() {
     let place = Place::new();
     place.outside(MADE);
     place.outside("git init -q --bare up.git && git remote add origin ./up.git && git push -q origin main:dev");
-    place.inside(&place.plan("git checkout -q -b topic && git push -q -u origin topic && git fetch -q && git checkout -q dev"));
+    place
+        .inside(&place.plan(
+            "git checkout -q -b topic && git push -q -u origin topic && git fetch -q && git checkout -q dev",
+        ));
     assert_eq!(place.outside("git -C up.git branch --list topic").trim(), "topic");
 }
 
@@ -57,7 +60,8 @@ fn a_worktree_has_its_repository_beside_it() {
     let plan = Plan { work: place.path("home/tree"), ..place.plan("git commit -q --allow-empty -m second") };
     place.inside(&plan);
     assert_eq!(place.outside("git -C \"$HOME/main\" log -1 --format=%s tree"), "second\n");
-    let changes = ["echo x >.git", "cd ../main/.git && echo x >>config", "echo x >\"$(git rev-parse --git-dir)/commondir\""];
+    let changes =
+        ["echo x >.git", "cd ../main/.git && echo x >>config", "echo x >\"$(git rev-parse --git-dir)/commondir\""];
     for line in changes {
         let line = format!("({line}) 2>/dev/null && echo changed || true");
         assert_eq!(place.inside(&Plan { command: place.plan(&line).command, ..plan.clone() }), "", "{line}");

@@ -34,7 +34,8 @@ fn no_socket_of_the_callers_answers_but_what_is_shown() {
     let (run, agent) = (place.path("run/user/1000"), place.path("agent/ssh"));
     let place = place.variable("XDG_RUNTIME_DIR", run).variable("SSH_AUTH_SOCK", agent);
     let sockets = names.map(|name| place.path(name).display().to_string());
-    let plan = Plan { show: vec![place.path("state/run/gh.sock")], hide: vec![place.path("state")], ..place.plan("") };
+    let plan =
+        Plan { show: vec![place.path("state/run/gh.sock")], hide: vec![place.path("state")], ..place.plan("") };
     assert_eq!(connect(&place, &sockets, plan), ["shut", "shut", "shut", "shut", "open"]);
     drop(listeners);
 }
