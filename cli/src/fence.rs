@@ -151,12 +151,11 @@ impl Fence {
         let named =
             |flag, paths: &[PathBuf]| paths.iter().map(|path| existing(flag, path)).collect::<Result<Vec<_>, _>>();
         let (show, share) = (named("--show", &plan.show)?, named("--share", &plan.share)?);
-        // What is not there yet may be there later, in a folder that can be.
+        // Whoever names it may have made none.
         let hide: Vec<PathBuf> =
             plan.hide.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
         let mut mounts = Mounts::default();
-        let closed = self.caller.closed(homes);
-        for place in closed.iter().chain(&hide) {
+        for place in self.caller.closed(homes).iter().chain(&hide) {
             mounts.hide(place);
         }
         for place in self.caller.programs(&mounts, homes, plan.command.first()) {
@@ -176,11 +175,9 @@ impl Fence {
                 refuse_hidden(flag, path, &hide)?;
             }
         }
-        refuse_wide("the working folder", &work, &closed)?;
-        if let Some(program) =
-            [&self.bwrap].into_iter().find(|program| writable.iter().any(|place| program.starts_with(place)))
-        {
-            return Err(FenceError::Writable(program.clone()));
+        refuse_wide("the working folder", &work, &self.caller.common())?;
+        if writable.iter().any(|place| self.bwrap.starts_with(place)) {
+            return Err(FenceError::Writable(self.bwrap.clone()));
         }
         repository.mount(&mut mounts, &self.caller, &work, &writable, plan.writable_git_config);
         mounts.add(self.program.clone(), What::Shown);

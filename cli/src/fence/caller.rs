@@ -126,6 +126,11 @@ impl Caller {
         Ok([home].into_iter().chain(other).collect())
     }
 
+    /// The common places, by their full names.
+    pub(super) fn common(&self) -> Vec<PathBuf> {
+        self.common.iter().filter_map(|place| place.canonicalize().ok()).collect()
+    }
+
     /// The places that nothing is to be seen of, by their full names.
     pub(super) fn closed(&self, homes: &[PathBuf]) -> Vec<PathBuf> {
         let named = PLACES.iter().filter_map(|name| self.variable(name)).flat_map(std::env::split_paths);
@@ -133,9 +138,9 @@ impl Caller {
         let cargo = self.variable("CARGO_HOME").into_iter();
         let cargo =
             cargo.flat_map(|home| ["credentials.toml", "credentials"].map(|file| Path::new(home).join(file)));
-        let places = self.common.iter().cloned().chain(named).chain(cargo);
+        let places = self.common().into_iter().chain(named).chain(cargo);
         let full = places.filter(|place| place.is_absolute()).filter_map(|place| place.canonicalize().ok());
-        // A home is not hidden whole by a variable that names its parent; that would hide the machine.
+        // A variable that names the root would hide the machine.
         full.filter(|place| place.parent().is_some()).chain(homes.iter().cloned()).collect()
     }
 

@@ -144,7 +144,8 @@ fn none_of_the_callers_processes_is_seen() {
     let mark = format!("{}.5", 86_400 + std::process::id());
     let mut other = std::process::Command::new("sleep").arg(&mark).spawn().unwrap();
     // Listed first, since who looks for it has it in its own line.
-    let line = format!("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' >list; grep -cxF {mark} list || true");
+    let line =
+        format!("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' >list; grep -cxF {mark} list || true");
     let (outside, inside) = (place.outside(&line), place.inside(&place.plan(&line)));
     other.kill().unwrap();
     other.wait().unwrap();

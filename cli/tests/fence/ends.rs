@@ -19,7 +19,7 @@ fn its_exit_status_is_passed_on() {
 fn a_command_that_is_not_there_or_cannot_be_run_is_told_as_a_shell_does() {
     let place = Place::new();
     place.write("work/text", "no program");
-    for (command, status) in [("not-there", 127), ("./text", 126)] {
+    for (command, status) in [("./not-there", 127), ("./text", 126)] {
         let plan = gitdoor::fence::Plan { command: vec![command.into()], ..place.plan("") };
         let output = place.command(&plan).output().unwrap();
         assert_eq!(output.status.code(), Some(status), "{}", text(&output.stderr));

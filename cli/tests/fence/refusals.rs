@@ -28,6 +28,17 @@ fn a_folder_that_is_or_holds_what_is_hidden_is_refused() {
 }
 
 #[test]
+fn a_bubblewrap_that_the_command_could_exchange_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    let bwrap = place.write("work/bwrap", "#!/bin/sh\nexit 0\n");
+    std::fs::set_permissions(&bwrap, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let place = place.first_on_path("work");
+    let refusal = place.refusal(&place.plan("true")).to_string();
+    assert!(refusal.contains("could be exchanged by the command"), "{refusal}");
+}
+
+#[test]
 fn a_machine_without_bubblewrap_is_told_what_to_install() {
     let mut place = Place::new();
     place.variables.retain(|(name, _)| name != "PATH");
