@@ -84,11 +84,11 @@ impl Fence {
     /// Looks for bubblewrap, and tries it.
     pub fn find() -> Result<Self, FenceError> {
         let program = std::env::current_exe().map_err(FenceError::Program)?;
-        Self::of(program, Caller::of_this_process())
+        Self::of(&program, Caller::of_this_process())
     }
 
     /// The same with another `gitdoor`, for another caller.
-    pub fn of(program: PathBuf, caller: Caller) -> Result<Self, FenceError> {
+    pub fn of(program: &Path, caller: Caller) -> Result<Self, FenceError> {
         if !filter::IS_KNOWN {
             return Err(FenceError::Machine);
         }
@@ -121,7 +121,7 @@ impl Fence {
     /// The command, behind the fence. It ends with the thread that starts it: start it from one that waits for it.
     pub fn command(&self, plan: &Plan) -> Result<Command, FenceError> {
         let homes = self.caller.homes()?;
-        let Layout { mounts, work, repository } = self.layout(plan, &homes)?;
+        let Layout { mounts, work } = self.layout(plan, &homes)?;
         let mut arguments: Vec<OsString> = BASE.iter().map(OsString::from).collect();
         let has_settings = homes.iter().any(|home| mounts.shows(&home.join(".gitconfig")));
         arguments.extend(mounts.arguments());
@@ -131,7 +131,7 @@ impl Fence {
         arguments.extend(["--chdir".into(), work.clone().into(), "--".into(), self.program.clone().into()]);
         arguments.push(inside::COMMAND.into());
         if !has_settings {
-            arguments.extend(repository.identity(&self.caller, &work));
+            arguments.extend(repository::identity(&self.caller, &work));
         }
         arguments.push("--".into());
         arguments.extend(plan.command.iter().cloned());
@@ -184,14 +184,13 @@ impl Fence {
         for socket in sockets::bound() {
             mounts.hide_bare(&socket);
         }
-        Ok(Layout { mounts, work, repository })
+        Ok(Layout { mounts, work })
     }
 }
 
 struct Layout {
     mounts: Mounts,
     work: PathBuf,
-    repository: Repository,
 }
 
 fn existing(flag: &'static str, path: &Path) -> Result<PathBuf, FenceError> {

@@ -20,7 +20,7 @@ struct Numbers {
 const X32: u32 = 0x4000_0000;
 /// <https://github.com/torvalds/linux/blob/master/include/uapi/linux/audit.h> has the kinds.
 const KNOWN: [Numbers; 4] = [
-    Numbers { kind: 0xc000_003e, ioctl: &[16, X32 | 514], keys: &[248, 249, 250, X32 | 248, X32 | 249, X32 | 250] },
+    Numbers { kind: 0xc000_003e, ioctl: &[16, X32 + 514], keys: &[248, 249, 250, X32 + 248, X32 + 249, X32 + 250] },
     Numbers { kind: 0x4000_0003, ioctl: &[54], keys: &[286, 287, 288] },
     Numbers { kind: 0xc000_00b7, ioctl: &[29], keys: &[217, 218, 219] },
     Numbers { kind: 0x4000_0028, ioctl: &[54], keys: &[309, 310, 311] },

@@ -70,17 +70,17 @@ impl Repository {
             mounts.add(place, What::Shown);
         }
     }
+}
 
-    /// Who commits, as flags of the program inside: the settings that say so stay out.
-    pub(super) fn identity(&self, caller: &Caller, work: &Path) -> Vec<OsString> {
-        let of = |key: &str, flag: &str| {
-            let value = git(caller, work, &["config", "--get", key])?;
-            let value = value.strip_suffix(b"\n").unwrap_or(&value);
-            let value = str::from_utf8(value).ok().filter(|value| !value.is_empty())?;
-            Some(format!("{flag}={value}").into())
-        };
-        of("user.name", "--name").into_iter().chain(of("user.email", "--email")).collect()
-    }
+/// Who commits, as flags of the program inside: the settings that say so stay out.
+pub(super) fn identity(caller: &Caller, work: &Path) -> Vec<OsString> {
+    let of = |key: &str, flag: &str| {
+        let value = git(caller, work, &["config", "--get", key])?;
+        let value = value.strip_suffix(b"\n").unwrap_or(&value);
+        let value = str::from_utf8(value).ok().filter(|value| !value.is_empty())?;
+        Some(format!("{flag}={value}").into())
+    };
+    of("user.name", "--name").into_iter().chain(of("user.email", "--email")).collect()
 }
 
 /// A worktree: its folder must say that this file leads there, or anybody's file could open any folder.

@@ -65,7 +65,7 @@ impl Place {
     fn fence(&self) -> Fence {
         let variables = self.variables.iter().map(|(name, value)| (name.into(), value.clone())).collect();
         Fence::of(
-            env!("CARGO_BIN_EXE_gitdoor").into(),
+            env!("CARGO_BIN_EXE_gitdoor").as_ref(),
             Caller::with(variables, vec![self.path("tmp"), self.path("run")]),
         )
         .unwrap()

@@ -44,7 +44,7 @@ fn a_machine_without_bubblewrap_is_told_what_to_install() {
     place.variables.retain(|(name, _)| name != "PATH");
     let variables = place.variables.iter().map(|(name, value)| (name.into(), value.clone())).collect();
     let caller = gitdoor::fence::Caller::with(variables, Vec::new());
-    let refusal = gitdoor::fence::Fence::of(env!("CARGO_BIN_EXE_gitdoor").into(), caller).unwrap_err();
+    let refusal = gitdoor::fence::Fence::of(env!("CARGO_BIN_EXE_gitdoor").as_ref(), caller).unwrap_err();
     assert!(refusal.to_string().contains("install the distribution's package bubblewrap"), "{refusal}");
 }
 
@@ -57,6 +57,6 @@ fn a_bubblewrap_that_cannot_is_quoted() {
     std::fs::set_permissions(&bwrap, std::fs::Permissions::from_mode(0o755)).unwrap();
     let variables = [("PATH".into(), place.path("bin").into())].into();
     let caller = gitdoor::fence::Caller::with(variables, Vec::new());
-    let refusal = gitdoor::fence::Fence::of(env!("CARGO_BIN_EXE_gitdoor").into(), caller).unwrap_err();
+    let refusal = gitdoor::fence::Fence::of(env!("CARGO_BIN_EXE_gitdoor").as_ref(), caller).unwrap_err();
     assert!(refusal.to_string().ends_with("No permissions to create new namespace"), "{refusal}");
 }
