@@ -181,7 +181,7 @@ impl Fence {
         }
         repository.mount(&mut mounts, &self.caller, &work, &writable, plan.writable_git_config);
         mounts.add(self.program.clone(), What::Shown);
-        for socket in sockets::bound() {
+        for socket in self.caller.sockets() {
             mounts.hide_bare(&socket);
         }
         Ok(Layout { mounts, work })

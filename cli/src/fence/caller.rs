@@ -4,12 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::FenceError;
 use super::mounts::{Mounts, What};
+use super::{FenceError, sockets};
 use crate::env::CREDENTIALS;
 
-/// The common places of a Linux machine.
-const COMMON: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/mnt", "/media"];
+/// Where programs of this user's leave sockets and files for each other, and where other disks are.
+const COMMON: [&str; 5] = ["tmp", "var/tmp", "run", "mnt", "media"];
 
 /// Variables that name a place with credentials, where it is not the usual one below home. Inside it is the usual one.
 const PLACES: [&str; 22] = [
@@ -74,8 +74,8 @@ pub struct Caller {
     variables: Vec<(OsString, OsString)>,
     /// Where the system says that this user's home is, which ssh goes by.
     account_home: Option<PathBuf>,
-    /// Where programs of this user's leave sockets and files for each other, and where other disks are.
-    common: Vec<PathBuf>,
+    /// The machine, from which common places and sockets are counted: `/`.
+    machine: PathBuf,
 }
 
 impl Caller {
@@ -87,14 +87,13 @@ impl Caller {
         let account = accounts.lines().map(|line| line.split(':')).find_map(|mut fields| {
             (fields.nth(2) == Some(user.as_str())).then(|| fields.nth(2).map(PathBuf::from)).flatten()
         });
-        let common = COMMON.iter().map(PathBuf::from).collect();
-        Self { account_home: account, ..Self::with(std::env::vars_os().collect(), common) }
+        Self { account_home: account, ..Self::with(std::env::vars_os().collect(), "/".into()) }
     }
 
-    /// Somebody with these variables, on a machine with these common places.
+    /// Somebody with these variables, whose machine is what is below a folder.
     #[must_use]
-    pub fn with(variables: Vec<(OsString, OsString)>, common: Vec<PathBuf>) -> Self {
-        Self { variables, account_home: None, common }
+    pub fn with(variables: Vec<(OsString, OsString)>, machine: PathBuf) -> Self {
+        Self { variables, account_home: None, machine }
     }
 
     /// A variable that is not empty.
@@ -128,7 +127,12 @@ impl Caller {
 
     /// The common places, by their full names.
     pub(super) fn common(&self) -> Vec<PathBuf> {
-        self.common.iter().filter_map(|place| place.canonicalize().ok()).collect()
+        COMMON.iter().filter_map(|place| self.machine.join(place).canonicalize().ok()).collect()
+    }
+
+    /// The sockets on this machine that somebody listens at, by their files.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = PathBuf> {
+        sockets::bound().into_iter().filter(|socket| socket.starts_with(&self.machine))
     }
 
     /// The places that nothing is to be seen of, by their full names.
@@ -191,7 +195,7 @@ mod tests {
     use super::*;
 
     fn caller(variables: &[(&str, &str)]) -> Caller {
-        Caller::with(variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(), Vec::new())
+        Caller::with(variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(), "/".into())
     }
 
     #[test]

@@ -64,11 +64,7 @@ impl Place {
 
     fn fence(&self) -> Fence {
         let variables = self.variables.iter().map(|(name, value)| (name.into(), value.clone())).collect();
-        Fence::of(
-            env!("CARGO_BIN_EXE_gitdoor").as_ref(),
-            Caller::with(variables, vec![self.path("tmp"), self.path("run")]),
-        )
-        .unwrap()
+        Fence::of(env!("CARGO_BIN_EXE_gitdoor").as_ref(), Caller::with(variables, self.path(""))).unwrap()
     }
 
     /// A line of a shell, in the folder of work.

@@ -43,7 +43,7 @@ fn a_machine_without_bubblewrap_is_told_what_to_install() {
     let mut place = Place::new();
     place.variables.retain(|(name, _)| name != "PATH");
     let variables = place.variables.iter().map(|(name, value)| (name.into(), value.clone())).collect();
-    let caller = gitdoor::fence::Caller::with(variables, Vec::new());
+    let caller = gitdoor::fence::Caller::with(variables, place.path(""));
     let refusal = gitdoor::fence::Fence::of(env!("CARGO_BIN_EXE_gitdoor").as_ref(), caller).unwrap_err();
     assert!(refusal.to_string().contains("install the distribution's package bubblewrap"), "{refusal}");
 }
@@ -56,7 +56,7 @@ fn a_bubblewrap_that_cannot_is_quoted() {
     let bwrap = place.write("bin/bwrap", "#!/bin/sh\necho 'No permissions to create new namespace' >&2; exit 1\n");
     std::fs::set_permissions(&bwrap, std::fs::Permissions::from_mode(0o755)).unwrap();
     let variables = [("PATH".into(), place.path("bin").into())].into();
-    let caller = gitdoor::fence::Caller::with(variables, Vec::new());
+    let caller = gitdoor::fence::Caller::with(variables, place.path(""));
     let refusal = gitdoor::fence::Fence::of(env!("CARGO_BIN_EXE_gitdoor").as_ref(), caller).unwrap_err();
     assert!(refusal.to_string().ends_with("No permissions to create new namespace"), "{refusal}");
 }

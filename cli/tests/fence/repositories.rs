@@ -72,9 +72,13 @@ fn a_worktree_has_its_repository_beside_it() {
 fn a_file_that_leads_anywhere_opens_nothing() {
     let place = Place::new();
     place.write("home/.ssh/id_ed25519", "x");
-    place.write("work/.git", &format!("gitdir: {}\n", place.path("home/.ssh").display()));
-    let refusal = place.refusal(&place.plan("true")).to_string();
-    assert!(refusal.contains("does not lead back"), "{refusal}");
+    std::fs::create_dir(place.path("home/main")).unwrap();
+    place.outside(&format!("cd ~/main && {MADE} && git worktree add -q ../tree"));
+    for leads in ["home/.ssh", "home/main/.git", "home/main/.git/worktrees/tree"] {
+        place.write("work/.git", &format!("gitdir: {}\n", place.path(leads).display()));
+        let refusal = place.refusal(&place.plan("true")).to_string();
+        assert!(refusal.contains("does not lead back"), "{leads}: {refusal}");
+    }
 }
 
 #[test]
