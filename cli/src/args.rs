@@ -470,7 +470,8 @@ mod tests {
                 let expected = format!("GITDOOR_{}", flag.to_uppercase().replace('-', "_"));
                 assert_eq!(arg.get_env().and_then(|name| name.to_str()), Some(expected.as_str()), "--{flag}");
             }
-            command.get_subcommands().for_each(check);
+            // What only this program calls is called with flags alone.
+            command.get_subcommands().filter(|command| !command.is_hide_set()).for_each(check);
         }
         check(&Args::command());
     }
