@@ -161,6 +161,7 @@ mod tests {
                     secret: "s".repeat(43),
                     request_id: "q".repeat(64),
                     intent: Some(v1::authorize_request::Intent::Push(intent)),
+                    trace_parent: "t".repeat(55),
                 };
                 let bytes = encoded(Question::Authorize(question));
                 assert!(bytes < 80 << 10, "{oid} {}: {bytes}", name.len());
@@ -177,6 +178,7 @@ mod tests {
                 result: v1::PushResult::RefusedUpstream.into(),
                 upstream_refusals: vec![refusal; names(40, &name)],
                 request_bytes: u64::MAX,
+                context: Some(v1::RequestContext { request_id: "q".repeat(64), trace_parent: "t".repeat(55) }),
             };
             let bytes = encoded(Question::Report(report));
             assert!(bytes < GATE_MESSAGE_BYTES, "{}: {bytes}", name.len());

@@ -1,6 +1,7 @@
 //! The gRPC services: messages in, the domain asked, messages out, one log event each.
 
 pub mod admission;
+mod context;
 pub mod gate;
 pub mod health;
 mod held;

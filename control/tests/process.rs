@@ -223,6 +223,7 @@ async fn no_secret_is_logged_at_any_level() {
         secret: bearer.expose_secret().into(),
         request_id: "q-1".into(),
         intent: Some(v1::authorize_request::Intent::Verify(v1::Verify {})),
+        ..Default::default()
     };
     let url = format!("unix:{}", place.path("gate").display());
     let mut gate = GateClient::new(Endpoint::from_shared(url).unwrap().connect().await.unwrap());

@@ -149,7 +149,9 @@ pub async fn refuse(refused: Refused, most: u64) -> Response<Body> {
 /// The refusal in the client's language.
 fn say(refusal: &Refusal, language: &Language, record: &Record) -> Said {
     match language {
-        Language::Push { capabilities, refs } if !refusal.is_before_policy() => report(refusal, capabilities, refs),
+        Language::Push { capabilities, refs } if !refusal.is_before_policy() => {
+            report(refusal, capabilities, refs, record)
+        }
         Language::Fetch if !refusal.is_before_policy() => error_packet(refusal, record),
         Language::Lfs => json(LFS_JSON, refusal, record),
         Language::Api if refusal.is_of_graphql() => errors(refusal, record),
@@ -243,25 +245,26 @@ fn error_packet(refusal: &Refusal, record: &Record) -> Said {
     Said { status: StatusCode::OK, media: UPLOAD_PACK_RESULT, body: body.freeze(), closes: false }
 }
 
-fn report(refusal: &Refusal, capabilities: &Capabilities, refs: &[Bytes]) -> Said {
-    match report_body(refusal, capabilities, refs) {
+fn report(refusal: &Refusal, capabilities: &Capabilities, refs: &[Bytes], record: &Record) -> Said {
+    match report_body(refusal, capabilities, refs, record.id()) {
         Some(body) => {
             let media = HeaderValue::from_static(RECEIVE_PACK_RESULT);
             Said { status: StatusCode::OK, media, body, closes: false }
         }
         // Nothing can be reported to a client that asked for no report, and a bare flush would read as success.
-        None => Said {
-            status: StatusCode::FORBIDDEN,
-            media: TEXT,
-            body: format!("gitdoor: {refusal}\n").into(),
-            closes: false,
-        },
+        None => Said { status: StatusCode::FORBIDDEN, ..text(refusal, record) },
     }
 }
 
-/// The report that refuses a push, each ref with its reason; none where the client asked for no report.
+/// The report that refuses a push, each ref with its reason, and the request's id beside it where the client has a band
+/// for that; none where the client asked for no report.
 #[must_use]
-pub fn report_body(refusal: &Refusal, capabilities: &Capabilities, refs: &[Bytes]) -> Option<Bytes> {
+pub fn report_body(
+    refusal: &Refusal,
+    capabilities: &Capabilities,
+    refs: &[Bytes],
+    request_id: &str,
+) -> Option<Bytes> {
     let message = refusal.to_string();
     let hint = format!("gitdoor: {message}");
     let judged = refusal.verdicts().filter(|verdicts| verdicts.len() == refs.len());
@@ -270,6 +273,7 @@ pub fn report_body(refusal: &Refusal, capabilities: &Capabilities, refs: &[Bytes
         None => refs.iter().map(|_| message.as_str()).collect(),
     };
     let lines: Vec<(&[u8], &str)> = refs.iter().map(Bytes::as_ref).zip(reasons).collect();
-    let hints: &[&str] = if judged.is_some() { &[hint.as_str()] } else { &[] };
+    let request = format!("gitdoor: request {request_id}");
+    let hints: &[&str] = if judged.is_some() { &[&hint, &request] } else { &[&request] };
     report_status::refusal(capabilities, &lines, hints)
 }

@@ -16,6 +16,7 @@ use http::uri::{Authority, Scheme};
 use tracing_subscriber::EnvFilter;
 
 use crate::host::PublicHost;
+use crate::origin::Shim;
 use crate::proxy::Limits;
 use crate::tls;
 use crate::upstream::storage::{self, Redirects, StorageHost};
@@ -65,6 +66,11 @@ pub struct Args {
         required = true
     )]
     public_host: Vec<PublicHost>,
+
+    /// What stands in front of this listener: addresses, networks, or unix for every peer on a Unix socket. From these
+    /// alone the log takes a request's trace (traceparent) and its client's address (X-Forwarded-For, the last entry).
+    #[arg(long, env = "GITDOOR_SHIM", value_name = "ADDRESS[/PREFIX]|unix,...", value_delimiter = ',')]
+    shim: Vec<Shim>,
 
     /// Where control serves its Gate; may be given several times, and a name may have several addresses.
     ///
@@ -249,6 +255,8 @@ pub struct Config {
     pub admin: Listen,
     /// Names of this host.
     pub hosts: Vec<PublicHost>,
+    /// What stands in front of it.
+    pub shims: Vec<Shim>,
     /// Where control is.
     pub controls: Vec<Endpoint>,
     /// How it is reached.
@@ -297,6 +305,7 @@ impl Args {
             http2: self.http2,
             admin: self.admin_listen,
             hosts: self.public_host,
+            shims: self.shim,
             controls: self.control,
             connector,
             gate_timeout: self.gate_timeout,
@@ -385,6 +394,7 @@ mod tests {
             (&["--control", "http://10.0.0.1:1"], "--control"),
             (&["--control", "unix:"], "--control"),
             (&["--control", "https://control:7002"], "--control-tls-ca"),
+            (&["--shim", "10.0.0.0/8,balancer"], "--shim"),
             (&["--tls-cert", "x"], "--tls-key"),
             (&["--listen", "nowhere"], "--listen"),
             (&["--idle-timeout", "soon"], "--idle-timeout"),

@@ -5,6 +5,7 @@
 //! deadline, when its session is lost or silent, or its control has no store. A full queue is a refusal, not a wait.
 
 mod asking;
+mod context;
 mod driver;
 mod holder;
 mod keeper;
@@ -29,6 +30,7 @@ use gitdoor_proto::v1::session_response::Answer;
 use gitdoor_proto::{Bearer, Denial, Permit, Token, v1};
 use tokio::time::Instant;
 
+pub use context::Context;
 pub use place::Place;
 pub use streams::{Cut, Guard, Streams, Watch};
 pub use term::Term;
@@ -81,6 +83,8 @@ pub struct Granted {
     /// The request's place at control among those that its run has at once. To be kept as long as the request has
     /// streams.
     pub place: Option<Place>,
+    /// The request that it was granted to.
+    context: Context,
     home: Home,
 }
 
@@ -121,7 +125,7 @@ impl Gate {
     pub async fn authorize(
         &self,
         bearer: &Bearer,
-        request_id: &str,
+        context: &Context,
         intent: v1::authorize_request::Intent,
     ) -> Result<Granted, Refusal> {
         // A push opens a row in the ledger: asking twice opens two, unless it has a name.
@@ -129,14 +133,15 @@ impl Gate {
         let question = Question::Authorize(v1::AuthorizeRequest {
             run_id: bearer.run_id().as_str().to_owned(),
             secret: bearer.expose_secret().to_owned(),
-            request_id: request_id.to_owned(),
+            request_id: context.request_id.clone(),
             intent: Some(intent),
+            trace_parent: context.trace_parent(),
         });
         let wish = Wish { home: None, repeatable };
         let Answered { answer, asked, session, place } = self.ask(question, wish).await?;
         let Answer::Authorize(answer) = answer else { return Err(GateError::Unreadable.into()) };
         match Permit::from_answer(answer).map_err(GateError::from)? {
-            Ok(permit) => Ok(Granted { permit, asked, place, home: Home::at(&session) }),
+            Ok(permit) => Ok(Granted { permit, asked, place, context: context.clone(), home: Home::at(&session) }),
             Err(denial) => Err(Refusal::Denied(denial)),
         }
     }
@@ -144,7 +149,10 @@ impl Gate {
     /// Binds the run to the repository of a push discovery that the forge confirmed.
     pub async fn bind(&self, granted: &Granted) -> Result<(), Refusal> {
         use v1::bind_run_response::Verdict;
-        let question = Question::Bind(v1::BindRunRequest { authorization: granted.authorization() });
+        let question = Question::Bind(v1::BindRunRequest {
+            authorization: granted.authorization(),
+            context: granted.context(),
+        });
         let (Answer::Bind(answer), _) = self.follow(granted, question).await? else {
             return Err(GateError::Unreadable.into());
         };
@@ -170,9 +178,10 @@ impl Gate {
         }
     }
 
-    /// Closes a push in the ledger. The report's authorization is that of what was granted.
+    /// Closes a push in the ledger. The report's authorization and context are those of what was granted.
     pub async fn report(&self, granted: &Granted, report: v1::ReportPushRequest) -> Result<(), Refusal> {
-        let report = v1::ReportPushRequest { authorization: granted.authorization(), ..report };
+        let (authorization, context) = (granted.authorization(), granted.context());
+        let report = v1::ReportPushRequest { authorization, context, ..report };
         let (Answer::Report(answer), _) = self.follow(granted, Question::Report(report)).await? else {
             return Err(GateError::Unreadable.into());
         };
@@ -188,6 +197,7 @@ impl Gate {
         let question = Question::ReplaceToken(v1::ReplaceTokenRequest {
             authorization: granted.authorization(),
             token_id: token.id.clone(),
+            context: granted.context(),
         });
         let (Answer::ReplaceToken(answer), _) = self.follow(granted, question).await? else {
             return Err(GateError::Unreadable.into());
@@ -216,6 +226,10 @@ impl Granted {
     #[must_use]
     pub fn expires(&self) -> Instant {
         self.asked.checked_add(self.permit.remaining()).unwrap_or(self.asked)
+    }
+
+    fn context(&self) -> Option<v1::RequestContext> {
+        Some((&self.context).into())
     }
 
     fn authorization(&self) -> String {

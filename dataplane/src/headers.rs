@@ -262,6 +262,8 @@ mod tests {
             ("git-protocol", "version=2"),
             ("accept-encoding", "gzip"),
             ("expect", "100-continue"),
+            ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+            ("tracestate", "a=b"),
         ] {
             client.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }

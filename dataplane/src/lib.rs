@@ -15,6 +15,7 @@ pub mod headers;
 pub mod host;
 pub mod intent;
 pub mod metrics;
+pub mod origin;
 pub mod proxy;
 pub mod record;
 pub mod refusal;

@@ -26,6 +26,7 @@ use crate::gate::{Gate, GateError, Granted, Term};
 use crate::headers::{self, BadFraming};
 use crate::host::PublicHosts;
 use crate::intent::{self, Intent};
+use crate::origin::{Origin, Peer};
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::route::Route;
@@ -71,10 +72,15 @@ struct Allowed {
 }
 
 impl Proxy {
-    /// Answers one request, whose raw head was judged.
-    pub async fn serve(&self, request: Request<Incoming>, raw: Result<(), BadFraming>) -> Response<Body> {
+    /// Answers one request, whose raw head was judged, on a connection with this peer.
+    pub async fn serve(
+        &self,
+        request: Request<Incoming>,
+        raw: Result<(), BadFraming>,
+        peer: Peer,
+    ) -> Response<Body> {
         let client_id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
-        let record = Record::open(request.method(), client_id);
+        let record = Record::open(request.method(), client_id, Origin::of(peer, request.headers()));
         let framing = raw.and_then(|()| headers::check_framing(&request));
         let host = self.hosts.check(&request);
         let (head, incoming) = request.into_parts();
@@ -107,14 +113,14 @@ impl Proxy {
         let guard = self.gate.streams().enter(bearer.run_id());
         if exchange.head.headers.contains_key(EXPECT) {
             // To read the body is to ask for it, which only a live run may have.
-            self.gate.authorize(&bearer, exchange.record.id(), intent::verification()).await?;
+            self.gate.authorize(&bearer, exchange.record.context(), intent::verification()).await?;
         }
         let intent = exchange.intent(route).await?;
         let began = Instant::now();
         let verdict = self.grant(exchange, &bearer, intent.question()).await;
         exchange.record.gate(began.elapsed());
         let granted = verdict?;
-        let term = Arc::new(Term::new(&self.gate, &bearer, exchange.record.id(), guard, &granted));
+        let term = Arc::new(Term::new(&self.gate, &bearer, guard, &granted));
         let allowed = Allowed { granted, term: Arc::clone(&term) };
         match intent {
             Intent::Unserved(refusal) => Err(refusal),
@@ -140,7 +146,7 @@ impl Proxy {
         question: v1::authorize_request::Intent,
     ) -> Result<Granted, Refusal> {
         exchange.record.hold(None);
-        let mut granted = self.gate.authorize(bearer, exchange.record.id(), question).await?;
+        let mut granted = self.gate.authorize(bearer, exchange.record.context(), question).await?;
         exchange.record.hold(granted.place.take());
         Ok(granted)
     }

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use gitdoor_proto::{RepositoryName, RunId};
 use http::StatusCode;
 
-use crate::gate::Place;
+use crate::gate::{Context, Place};
 use crate::git::receive_pack::{Capabilities, Command};
 use crate::metrics;
+use crate::origin::Origin;
 use crate::route::Route;
 
 /// Most refs that one event names.
@@ -99,7 +100,8 @@ impl Interruption {
 pub struct Record(Arc<Entry>);
 
 struct Entry {
-    id: String,
+    context: Context,
+    origin: Origin,
     began: Instant,
     request_bytes: AtomicU64,
     response_bytes: AtomicU64,
@@ -129,7 +131,7 @@ struct Facts {
 impl Record {
     /// Opens a record, with a request id made here.
     #[must_use]
-    pub fn open(method: &http::Method, client_request_id: Option<&str>) -> Self {
+    pub fn open(method: &http::Method, client_request_id: Option<&str>, origin: Origin) -> Self {
         metrics::streams(1.0);
         let facts = Facts {
             method: printable(method.as_str()),
@@ -137,7 +139,8 @@ impl Record {
             ..Facts::default()
         };
         Self(Arc::new(Entry {
-            id: request_id(),
+            context: Context { request_id: request_id(), trace_parent: origin.trace_parent },
+            origin,
             began: Instant::now(),
             request_bytes: AtomicU64::new(0),
             response_bytes: AtomicU64::new(0),
@@ -149,7 +152,13 @@ impl Record {
     /// The request id.
     #[must_use]
     pub fn id(&self) -> &str {
-        &self.0.id
+        &self.0.context.request_id
+    }
+
+    /// How the request is named to control.
+    #[must_use]
+    pub fn context(&self) -> &Context {
+        &self.0.context
     }
 
     /// The request's route.
@@ -260,6 +269,7 @@ impl Drop for Entry {
             Some(_) => facts.interruption,
         };
         let route = facts.route.as_ref().map_or("none", Route::as_str);
+        let trace = self.origin.trace_parent;
         metrics::streams(-1.0);
         metrics::request(&metrics::Request {
             route,
@@ -275,8 +285,11 @@ impl Drop for Entry {
             upstream_first_byte: facts.upstream_first_byte,
         });
         tracing::info!(
-            request_id = self.id,
+            request_id = self.context.request_id,
             client_request_id = facts.client_request_id,
+            trace_id = trace.map(|trace| trace.trace_id()),
+            parent_id = trace.map(|trace| trace.parent_id()),
+            client = self.origin.client.map(|client| client.to_string()),
             method = facts.method,
             route,
             run = facts.run.as_ref().map(RunId::as_str),

@@ -15,6 +15,7 @@ mod secret;
 #[cfg(feature = "tls")]
 pub mod tls;
 mod token;
+mod trace;
 
 /// The generated messages, clients and servers of `gitdoor.v1`.
 #[expect(
@@ -37,3 +38,4 @@ pub use reason::{Denial, Reason};
 pub use refname::{Pattern, RefName};
 pub use repository::RepositoryName;
 pub use token::{is_token_id, token_id};
+pub use trace::TraceParent;

@@ -154,6 +154,7 @@ impl Bench {
             secret: self.secret.clone(),
             request_id: "0123456789abcdef0123456789abcdef".into(),
             intent: Some(intent.clone()),
+            ..Default::default()
         })
     }
 

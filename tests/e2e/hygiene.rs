@@ -51,6 +51,9 @@ const UNWANTED: &[(&str, &str)] = &[
     ("Origin", "https://evil.test"),
     ("Referer", "https://evil.test"),
     ("X-Foo", "bar"),
+    ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+    ("tracestate", "a=b"),
+    ("baggage", "a=b"),
 ];
 
 /// What belongs to one connection, which HTTP/2 does not have.

@@ -41,6 +41,7 @@ mod standin;
 mod standin_api;
 mod streams;
 mod surface;
+mod traces;
 mod trust;
 mod upstream;
 mod workspace;

@@ -136,10 +136,12 @@ fn listing(names: &[String]) -> String {
 
 /// A line for each ref; the facts of a push stand on the line of its first.
 fn ledger(pushes: &[Push]) -> String {
-    let mut rows = vec![["TIME", "OUTCOME", "BYTES", "REPOSITORY", "REF", "VERDICT"].map(str::to_owned).to_vec()];
+    let head = ["TIME", "REQUEST", "OUTCOME", "BYTES", "REPOSITORY", "REF", "VERDICT"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
     for push in pushes {
         let mut facts = vec![
             push.opened_at.0.clone(),
+            escaped(&push.request_id),
             push.outcome.into(),
             push.request_bytes.to_string(),
             escaped(&push.repository),
@@ -149,7 +151,7 @@ fn ledger(pushes: &[Push]) -> String {
         }
         for pushed in &push.refs {
             facts.extend([escaped_bytes(&pushed.ref_name), verdict(pushed, push.outcome)]);
-            rows.push(std::mem::replace(&mut facts, vec![String::new(); 4]));
+            rows.push(std::mem::replace(&mut facts, vec![String::new(); 5]));
         }
     }
     table(&rows)
@@ -231,6 +233,7 @@ mod tests {
                 pushed(b"refs/heads/main", "default branch"),
                 pushed(b"refs/heads/b", "another ref of this push was refused"),
             ],
+            request_id: "98bd58b302f7ae59".into(),
             outcome: v1::PushOutcome::Refused.into(),
             request_bytes: 280,
             opened_at: at(1_800_000_200),
@@ -239,6 +242,7 @@ mod tests {
         let done = v1::Push {
             repository: "acme/api".into(),
             refs: vec![pushed(b"refs/heads/fix-x", "")],
+            request_id: "01\u{1b}23".into(),
             outcome: v1::PushOutcome::Done.into(),
             request_bytes: 123_456,
             opened_at: at(1_800_000_100),
@@ -262,10 +266,11 @@ expires         2027-01-15T08:50:00Z
 branches        agent/*
 refs in a push  3 at most
 
-TIME                  OUTCOME  BYTES   REPOSITORY  REF               VERDICT
-2027-01-15T08:03:20Z  refused  280     acme/api    refs/heads/main   refused: default branch
-                                                   refs/heads/b      refused: another ref of this push was refused
-2027-01-15T08:01:40Z  done     123456  acme/api    refs/heads/fix-x  done
+TIME                  REQUEST           OUTCOME  BYTES   REPOSITORY  REF               VERDICT
+2027-01-15T08:03:20Z  98bd58b302f7ae59  refused  280     acme/api    refs/heads/main   refused: default branch
+                                                                     refs/heads/b      refused: another ref of this \
+         push was refused
+2027-01-15T08:01:40Z  01\\u{1b}23        done     123456  acme/api    refs/heads/fix-x  done
 "
         );
     }

@@ -69,6 +69,7 @@ impl Control {
             secret: bearer.expose_secret().into(),
             request_id: "q-1".into(),
             intent: Some(v1::authorize_request::Intent::Push(push)),
+            ..Default::default()
         };
         let question = Question::read(message, None).unwrap();
         self.gate.authorize(question, clock::now()).await.map(|permitted| permitted.permit.authorization)

@@ -22,6 +22,12 @@ pub struct Question {
     pub intent: Intent,
 }
 
+/// Whether a text may name a request.
+#[must_use]
+pub fn is_request_id(text: &str) -> bool {
+    (1..=REQUEST_ID_CHARS).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
+}
+
 /// What a request wants to do.
 #[derive(Debug)]
 pub enum Intent {
@@ -113,11 +119,10 @@ impl Intent {
 impl Question {
     /// Reads the question of a data plane.
     pub fn read(message: v1::AuthorizeRequest, holder: Option<Holder>) -> Result<Self, Invalid> {
-        let v1::AuthorizeRequest { run_id, secret, request_id, intent } = message;
+        let v1::AuthorizeRequest { run_id, secret, request_id, intent, trace_parent: _ } = message;
         crate::run::run_id_from(&run_id)?;
         let bearer = Bearer::from_parts(&run_id, &secret).map_err(|_shape| Invalid::Secret)?;
-        let printable = request_id.bytes().all(|b| b.is_ascii_graphic());
-        if !printable || !(1..=REQUEST_ID_CHARS).contains(&request_id.len()) {
+        if !is_request_id(&request_id) {
             return Err(Invalid::RequestId);
         }
         Ok(Self { bearer, holder, request_id, intent: intent.ok_or(Invalid::Intent)?.try_into()? })

@@ -94,6 +94,7 @@ impl Door {
             secret: bearer.expose_secret().into(),
             request_id: "q-1".into(),
             intent: Some(intent),
+            ..Default::default()
         };
         self.gate
             .authorize(Question::read(message, Some(holder())).unwrap(), now)

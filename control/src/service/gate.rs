@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
+use super::context::{Context, Trace};
 use super::session::{self, Asker};
 use crate::clock;
 use crate::forge::Forge;
@@ -95,8 +96,9 @@ impl<S: Store, F: Forge> GateService<S, F> {
         holder: Option<Holder>,
     ) -> Result<(v1::AuthorizeResponse, Option<RequestPlace>), Invalid> {
         use v1::authorize_response::Verdict;
+        let trace = Trace::read(&message.trace_parent);
         let question = Question::read(message, holder)?;
-        let asked = Asked::of(&question);
+        let asked = Asked::of(&question, trace);
         let answer = self.worked_on(self.gate.authorize(question, clock::now())).await;
         asked.answered(&answer);
         let (verdict, place) = match answer {
@@ -109,6 +111,7 @@ impl<S: Store, F: Forge> GateService<S, F> {
     async fn bound(&self, message: v1::BindRunRequest, holder: Option<Holder>) -> v1::BindRunResponse {
         use v1::bind_run_response::Verdict;
         let start = Instant::now();
+        let Context { request_id, trace } = Context::read(message.context);
         let run = run_of(&message.authorization);
         let ticket = Shown { text: &message.authorization, holder };
         let answer = self.worked_on(self.gate.bind(ticket, clock::now())).await;
@@ -120,6 +123,9 @@ impl<S: Store, F: Forge> GateService<S, F> {
             repository = binding.map(|binding| binding.repository.to_string()),
             repository_id = binding.map(|binding| binding.repository_id),
             verdict,
+            request_id,
+            trace_id = trace.trace_id,
+            parent_id = trace.parent_id,
             "bind"
         );
         let verdict = match answer {
@@ -153,7 +159,8 @@ impl<S: Store, F: Forge> GateService<S, F> {
     ) -> Result<v1::ReportPushResponse, Invalid> {
         let start = Instant::now();
         let outcome = question::outcome(message.result())?;
-        let v1::ReportPushRequest { authorization, result: _, upstream_refusals, request_bytes } = message;
+        let v1::ReportPushRequest { authorization, result: _, upstream_refusals, request_bytes, context } = message;
+        let Context { request_id, trace } = Context::read(context);
         let refusal = |refusal: v1::UpstreamRefusal| (refusal.ref_name, refusal.message);
         let upstream_refusals = upstream_refusals.into_iter().map(refusal).collect();
         let run = run_of(&authorization);
@@ -161,20 +168,37 @@ impl<S: Store, F: Forge> GateService<S, F> {
         let answer = self.worked_on(self.gate.report(report, clock::now())).await;
         let verdict = status::verdict(&answer);
         metrics::question("report", verdict, start.elapsed());
-        tracing::info!(run, outcome = outcome.as_str(), request_bytes, verdict, "report");
+        tracing::info!(
+            run,
+            outcome = outcome.as_str(),
+            request_bytes,
+            verdict,
+            request_id,
+            trace_id = trace.trace_id,
+            parent_id = trace.parent_id,
+            "report"
+        );
         Ok(v1::ReportPushResponse { refusal: answer.err().map(Into::into) })
     }
 
     async fn replaced(&self, message: v1::ReplaceTokenRequest, holder: Option<Holder>) -> v1::ReplaceTokenResponse {
         use v1::replace_token_response::Verdict;
         let start = Instant::now();
-        let v1::ReplaceTokenRequest { authorization, token_id } = message;
+        let v1::ReplaceTokenRequest { authorization, token_id, context } = message;
+        let Context { request_id, trace } = Context::read(context);
         let run = run_of(&authorization);
         let ticket = Shown { text: &authorization, holder };
         let answer = self.worked_on(self.gate.replace_token(ticket, &token_id, clock::now())).await;
         let verdict = status::verdict(&answer);
         metrics::question("replace_token", verdict, start.elapsed());
-        tracing::info!(run, verdict, "replace token");
+        tracing::info!(
+            run,
+            verdict,
+            request_id,
+            trace_id = trace.trace_id,
+            parent_id = trace.parent_id,
+            "replace token"
+        );
         let verdict = answer.map_or_else(|denial| Verdict::Refusal(denial.into()), Verdict::Token);
         v1::ReplaceTokenResponse { verdict: Some(verdict) }
     }
@@ -218,6 +242,7 @@ fn busy() -> Denial {
 struct Asked {
     run: String,
     request_id: String,
+    trace: Trace,
     intent: &'static str,
     repository: Option<String>,
     refs: usize,
@@ -225,10 +250,11 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(question: &Question) -> Self {
+    fn of(question: &Question, trace: Trace) -> Self {
         Self {
             run: question.bearer.run_id().to_string(),
             request_id: question.request_id.clone(),
+            trace,
             intent: question.intent.as_str(),
             repository: question.intent.repository().map(ToString::to_string),
             refs: question.intent.refs(),
@@ -237,9 +263,19 @@ impl Asked {
     }
 
     fn answered<T>(self, answer: &Result<T, Denial>) {
-        let Self { run, request_id, intent, repository, refs, start } = self;
+        let Self { run, request_id, trace, intent, repository, refs, start } = self;
         let verdict = status::verdict(answer);
         metrics::question(intent, verdict, start.elapsed());
-        tracing::info!(run, intent, repository, refs, verdict, request_id, "authorize");
+        tracing::info!(
+            run,
+            intent,
+            repository,
+            refs,
+            verdict,
+            request_id,
+            trace_id = trace.trace_id,
+            parent_id = trace.parent_id,
+            "authorize"
+        );
     }
 }

@@ -142,6 +142,7 @@ fn authorize(bearer: &Bearer, intent: v1::authorize_request::Intent) -> v1::Auth
         secret: bearer.expose_secret().into(),
         request_id: "q".into(),
         intent: Some(intent),
+        ..Default::default()
     }
 }
 
@@ -168,6 +169,7 @@ fn report(authorization: &str) -> Question {
         result: v1::PushResult::Done.into(),
         upstream_refusals: Vec::new(),
         request_bytes: 3,
+        ..Default::default()
     })
 }
 

@@ -8,7 +8,7 @@ use gitdoor_proto::v1::authorize_request::Intent;
 use gitdoor_proto::{Bearer, v1};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Gate, Granted, Guard};
+use super::{Context, Gate, Granted, Guard};
 use crate::record::Interruption;
 
 /// Least time between two questions whether a run has more time: the first may come to control a moment before the end.
@@ -18,7 +18,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub struct Term {
     gate: Gate,
     bearer: Bearer,
-    request_id: String,
+    context: Context,
     guard: Guard,
     /// When the run's time is over, as control said last.
     expires: Mutex<Instant>,
@@ -28,11 +28,11 @@ impl Term {
     /// The term of a request that was granted. Its run's entry among the streams was made before control was asked, so
     /// that a revocation finds it.
     #[must_use]
-    pub fn new(gate: &Gate, bearer: &Bearer, request_id: &str, guard: Guard, granted: &Granted) -> Self {
+    pub fn new(gate: &Gate, bearer: &Bearer, guard: Guard, granted: &Granted) -> Self {
         Self {
             gate: gate.clone(),
             bearer: bearer.clone(),
-            request_id: request_id.to_owned(),
+            context: granted.context.clone(),
             guard,
             expires: Mutex::new(granted.expires()),
         }
@@ -57,7 +57,7 @@ impl Term {
             let expires = *self.expires.lock().unwrap_or_else(PoisonError::into_inner);
             sleep_until(expires).await;
             let verify = Intent::Verify(v1::Verify {});
-            match self.gate.authorize(&self.bearer, &self.request_id, verify).await {
+            match self.gate.authorize(&self.bearer, &self.context, verify).await {
                 Ok(granted) => {
                     let expires = granted.expires().max(Instant::now() + AGAIN);
                     *self.expires.lock().unwrap_or_else(PoisonError::into_inner) = expires;

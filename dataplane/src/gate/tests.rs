@@ -24,7 +24,7 @@ use gitdoor_proto::v1::{self, PushIntent};
 use tokio::sync::watch;
 
 use super::pool::Resolve;
-use super::{Gate, Granted};
+use super::{Context, Gate, Granted};
 use crate::refusal::Refusal;
 use control::{Place, Scripted};
 
@@ -32,6 +32,8 @@ use control::{Place, Scripted};
 const LONG: Duration = Duration::from_mins(1);
 /// Time for a question of which half is waited for.
 const SHORT: Duration = Duration::from_secs(2);
+/// The trace of that request.
+const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 /// Names are looked up this often where a test waits for it.
 const OFTEN: Duration = Duration::from_millis(20);
 /// And this often where none does.
@@ -105,14 +107,20 @@ fn bearer() -> Bearer {
     Bearer::parse("sbr_run.AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8").unwrap()
 }
 
+/// The request that everything here is part of.
+fn context() -> Context {
+    let trace_parent = gitdoor_proto::TraceParent::parse(TRACE);
+    Context { request_id: "q".to_owned(), trace_parent }
+}
+
 /// Asks what may be asked twice.
 async fn verify(gate: &Gate) -> Result<Granted, Refusal> {
-    gate.authorize(&bearer(), "q", Intent::Verify(v1::Verify {})).await
+    gate.authorize(&bearer(), &context(), Intent::Verify(v1::Verify {})).await
 }
 
 /// Asks what may not.
 async fn push(gate: &Gate) -> Result<Granted, Refusal> {
-    gate.authorize(&bearer(), "q", Intent::Push(PushIntent::default())).await
+    gate.authorize(&bearer(), &context(), Intent::Push(PushIntent::default())).await
 }
 
 fn pushes(control: &Scripted) -> usize {

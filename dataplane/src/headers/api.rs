@@ -96,6 +96,8 @@ mod tests {
             ("if-none-match", "\"a\""),
             ("range", "bytes=0-1"),
             ("time-zone", "UTC"),
+            ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+            ("tracestate", "a=b"),
             ("user-agent", "GitHub CLI 2.102.0"),
             ("x-forwarded-for", "10.0.0.1"),
             ("x-github-api-version", "2022-11-28"),

@@ -102,7 +102,9 @@ impl Carrier {
                 inbound.drain(self.limits.drain_bytes, until).await;
                 down.end().await;
             }
-            Err(refusal) => down.refuse(refusal, inbound, &self.push, self.limits.drain_bytes).await,
+            Err(refusal) => {
+                down.refuse(refusal, inbound, &self.push, &self.record, self.limits.drain_bytes).await;
+            }
         }
         if !told && !self.tell(&report, LATE_REPORTS).await {
             tracing::warn!(request_id = self.record.id(), "the outcome could not be told to control");

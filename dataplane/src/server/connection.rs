@@ -27,6 +27,7 @@ use crate::api::links::Bases;
 use crate::config::Config;
 use crate::gate::Gate;
 use crate::host::PublicHosts;
+use crate::origin::{Peer, Shim};
 use crate::proxy::Proxy;
 use crate::tls::Identity;
 use crate::upstream::{BUFFER, Upstream};
@@ -62,6 +63,7 @@ pub(super) async fn serve(listener: Listener, proxy: Arc<Proxy>, config: &Config
         http: http(config),
         connections: Arc::new(Semaphore::new(CONNECTIONS)),
         tls: config.tls.clone(),
+        shims: config.shims.clone(),
         head_timeout: config.head_timeout,
         idle_timeout: config.upstream.idle_timeout,
         proxy: Arc::clone(&proxy),
@@ -111,6 +113,7 @@ struct Server {
     http: auto::Builder<TokioExecutor>,
     connections: Arc<Semaphore>,
     tls: Option<Arc<Reloaded<Identity>>>,
+    shims: Vec<Shim>,
     head_timeout: Duration,
     idle_timeout: Duration,
     proxy: Arc<Proxy>,
@@ -126,11 +129,12 @@ impl Server {
 
     /// Serves a connection, which keeps its place for as long.
     async fn connection(self: Arc<Self>, (stream, _place): (Stream, OwnedSemaphorePermit)) {
+        let peer = Peer::at(stream.peer(), &self.shims);
         let stream = Patient::new(stream, self.idle_timeout);
         let ended = match &self.tls {
-            None => self.serve(stream).await,
+            None => self.serve(stream, peer).await,
             Some(tls) => match timeout(self.head_timeout, acceptor(tls).accept(stream)).await {
-                Ok(Ok(stream)) => self.serve(stream).await,
+                Ok(Ok(stream)) => self.serve(stream, peer).await,
                 Ok(Err(error)) => Err(error.into()),
                 Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
             },
@@ -143,6 +147,7 @@ impl Server {
     async fn serve(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        peer: Peer,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let (stream, heads) = Scanned::new(stream);
         let proxy = Arc::clone(&self.proxy);
@@ -155,7 +160,7 @@ impl Server {
                 if hangs_on_http2(&request) {
                     return Err(h2::Error::from(Reason::HTTP_1_1_REQUIRED));
                 }
-                Ok(proxy.serve(request, framing).await)
+                Ok(proxy.serve(request, framing, peer).await)
             }
         });
         let mut connection = pin!(self.http.serve_connection(TokioIo::new(stream), service).into_owned());

@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::{Sleep, sleep};
 
 use crate::config::Listen;
+use crate::origin::PeerAddress;
 use crate::upstream::SOCKET_BUFFER;
 
 /// Connections that wait to be accepted.
@@ -157,6 +158,16 @@ impl Listener {
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+}
+
+impl Stream {
+    /// Where it comes from.
+    pub(super) fn peer(&self) -> PeerAddress {
+        match self {
+            Self::Tcp(stream) => stream.peer_addr().map_or(PeerAddress::Gone, PeerAddress::from),
+            Self::Unix(_) => PeerAddress::Unix,
+        }
+    }
 }
 
 /// A client's connection that is given up when it takes nothing for too long: otherwise a client that stopped reading

@@ -39,8 +39,10 @@ async fn a_refusal_is_framed_as_the_client_asked_and_never_reads_as_success() {
             assert_eq!(answer.header("content-type"), RESULT);
             if band.ends_with("64k") {
                 assert_eq!(pkt::band(&answer.body, 1), BARE, "{capabilities}");
-                let hint = "gitdoor: this run may push branches of acme/api other than main\n";
-                assert_eq!(String::from_utf8(pkt::band(&answer.body, 2)).unwrap(), hint);
+                let id = answer.header("x-request-id").unwrap();
+                let hint = "gitdoor: this run may push branches of acme/api other than main";
+                let hints = format!("{hint}\ngitdoor: request {id}\n");
+                assert_eq!(String::from_utf8(pkt::band(&answer.body, 2)).unwrap(), hints);
                 // The report's own flush, and the one that ends the bands.
                 assert!(answer.body.ends_with(b"00000000"), "{:?}", answer.text());
                 assert_eq!(pkt::split(&answer.body).last(), Some(&None));

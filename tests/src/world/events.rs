@@ -8,11 +8,20 @@ use crate::wait::until;
 impl World {
     /// The events of the requests that have ended, in order.
     pub fn events(&self) -> Vec<Value> {
+        let events = self.parsed_lines(false);
+        events.into_iter().filter(|event| event["message"] == "request").collect()
+    }
+
+    /// The events of control, in order.
+    pub fn control_events(&self) -> Vec<Value> {
+        self.parsed_lines(true)
+    }
+
+    fn parsed_lines(&self, of_control: bool) -> Vec<Value> {
         let lines = self.lines();
-        let events =
-            lines.iter().filter_map(|line| line.split_once(": ")).filter(|(part, _)| !part.starts_with("control"));
-        let events = events.filter_map(|(_, line)| serde_json::from_str::<Value>(line).ok());
-        events.filter(|event| event["message"] == "request").collect()
+        let lines = lines.iter().filter_map(|line| line.split_once(": "));
+        let lines = lines.filter(|(part, _)| part.starts_with("control") == of_control);
+        lines.filter_map(|(_, line)| serde_json::from_str(line).ok()).collect()
     }
 
     /// The last event that has this value here, which may still be on its way.

@@ -243,6 +243,7 @@ async fn a_question_too_many_is_answered_at_once_and_the_others_when_the_store_m
         secret: bearer.expose_secret().into(),
         request_id: "q".into(),
         intent: Some(v1::authorize_request::Intent::Verify(v1::Verify {})),
+        ..Default::default()
     };
     control.store.stall(true);
     let mut sessions = Vec::new();

@@ -47,7 +47,7 @@ async fn what_follows_an_authorization_leaves_a_home_that_is_silent() {
 }
 
 #[tokio::test]
-async fn every_question_that_follows_is_asked_with_the_authorization() {
+async fn every_question_is_asked_with_its_request_and_what_follows_with_the_authorization() {
     let a = Scripted::tcp("a").await;
     let gate = gate(&[&a], LONG).await;
     let granted = push(&gate).await.unwrap_or_else(|refusal| panic!("{refusal}"));
@@ -62,13 +62,20 @@ async fn every_question_that_follows_is_asked_with_the_authorization() {
         .seen()
         .into_iter()
         .filter_map(|question| match question {
-            Question::Authorize(_) => None,
-            Question::Bind(it) => Some(("bind", it.authorization)),
-            Question::Renew(it) => Some(("renew", it.authorization)),
-            Question::Report(it) => Some(("report", it.authorization)),
-            Question::ReplaceToken(it) => Some(("replace", it.authorization)),
+            Question::Authorize(it) => {
+                assert_eq!((it.request_id.as_str(), it.trace_parent.as_str()), ("q", TRACE));
+                None
+            }
+            Question::Bind(it) => Some(("bind", it.authorization, it.context)),
+            Question::Renew(it) => Some(("renew", it.authorization, None)),
+            Question::Report(it) => Some(("report", it.authorization, it.context)),
+            Question::ReplaceToken(it) => Some(("replace", it.authorization, it.context)),
         })
         .collect();
-    let expected = ["renew", "bind", "replace", "report"].map(|question| (question, "a".to_owned()));
+    let context = v1::RequestContext { request_id: "q".into(), trace_parent: TRACE.into() };
+    let expected = ["renew", "bind", "replace", "report"].map(|question| {
+        // A renewal stands in no event.
+        (question, "a".to_owned(), (question != "renew").then(|| context.clone()))
+    });
     assert_eq!(named, expected);
 }

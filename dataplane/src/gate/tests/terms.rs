@@ -12,7 +12,7 @@ const BRIEF: Duration = Duration::from_millis(50);
 async fn term(gate: &Gate) -> Term {
     let guard = gate.streams().enter(bearer().run_id());
     let granted = verify(gate).await.unwrap_or_else(|refusal| panic!("{refusal}"));
-    Term::new(gate, &bearer(), "q", guard, &granted)
+    Term::new(gate, &bearer(), guard, &granted)
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use crate::body::{Feed, Inbound, pipe};
 use crate::git::pktline::{self, Packet};
 use crate::intent::Push;
 use crate::proxy::carry::Begun;
+use crate::record::Record;
 use crate::refusal::Refusal;
 
 /// Longest wait for the end of the body of a push that was cut.
@@ -99,7 +100,14 @@ impl Downlink {
 
     /// The push was cut, or the forge's answer is no answer. Where that answer has begun it ends in a report of the
     /// door's, if no report was in it yet; else it breaks off.
-    pub(super) async fn refuse(mut self, refusal: Refusal, mut inbound: Inbound, push: &Push, most: u64) {
+    pub(super) async fn refuse(
+        mut self,
+        refusal: Refusal,
+        mut inbound: Inbound,
+        push: &Push,
+        record: &Record,
+        most: u64,
+    ) {
         if let Some(begin) = self.begin.take() {
             let _ = begin.send(Begun::Refused(refusal, Box::new(inbound)));
             return;
@@ -107,7 +115,7 @@ impl Downlink {
         inbound.drain(most, Instant::now() + DRAIN_TIME).await;
         let Some(feed) = self.feed.take().filter(|_| !self.reported && !self.raw) else { return };
         let refs: Vec<Bytes> = push.section.commands.iter().map(|command| command.ref_name.clone()).collect();
-        if let Some(report) = report_body(&refusal, &push.section.capabilities, &refs) {
+        if let Some(report) = report_body(&refusal, &push.section.capabilities, &refs, record.id()) {
             // A client that has left is not told.
             let _ = timeout(self.idle, feed.send(report)).await;
             feed.end();
