@@ -44,6 +44,7 @@ mod surface;
 mod traces;
 mod trust;
 mod upstream;
+mod wire;
 mod workspace;
 
 /// The program that has all parts of gitdoor in it.
