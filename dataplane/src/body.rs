@@ -5,9 +5,11 @@ mod json;
 mod outbound;
 mod pipe;
 mod relay;
+mod watch;
 
 pub use inbound::{BodyError, Coding, Drained, Inbound};
 pub use json::JsonBody;
 pub use outbound::{Body, Outbound};
 pub use pipe::{Drink, Feed, Unwanted, pipe};
 pub use relay::{Answer, RelayLimits, pass};
+pub use watch::Watch;

@@ -24,6 +24,7 @@ const SESSIONS: &str = "gitdoor_dataplane_control_sessions";
 const ASKED_AGAIN: &str = "gitdoor_dataplane_questions_asked_again_total";
 const RATE_LIMIT: &str = "gitdoor_dataplane_forge_rate_limit";
 const RATE_REMAINING: &str = "gitdoor_dataplane_forge_rate_limit_remaining";
+const CREDENTIALS: &str = "gitdoor_dataplane_credentials_in_answers_total";
 const FIRST_BYTE: &str = "gitdoor_dataplane_upstream_first_byte_seconds";
 const CONNECTIONS: &str = "gitdoor_dataplane_upstream_connections";
 const CERTIFICATE_EXPIRY: &str = "gitdoor_dataplane_certificate_expiry_timestamp_seconds";
@@ -79,6 +80,9 @@ fn start() {
     for why in [Again::Lost, Again::Silent] {
         counter!(ASKED_AGAIN, "why" => why.as_str()).increment(0);
     }
+    for credential in Credential::ALL {
+        credentials(credential, 0);
+    }
     streams(0.0);
     counter!(DRAINED).increment(0);
 }
@@ -94,6 +98,7 @@ fn describe() {
     describe_counter!(ASKED_AGAIN, "Questions that were put to another session too, by why");
     describe_gauge!(RATE_LIMIT, "API requests that the installation has in the forge's window, by resource");
     describe_gauge!(RATE_REMAINING, "API requests that are left of them, as the forge said last, by resource");
+    describe_counter!(CREDENTIALS, "Credentials of the forge that were in answers of its API, by kind");
     describe_histogram!(REQUEST_BYTES, Unit::Bytes, "Size of request bodies, decoded, by route");
     describe_histogram!(RESPONSE_BYTES, Unit::Bytes, "Size of answer bodies, by route");
     describe_histogram!(DURATION, Unit::Seconds, "Time from a request's head to the end of its answer, by route");
@@ -231,6 +236,39 @@ impl Again {
 /// Counts a question that is put to another session too.
 pub fn asked_again(why: Again) {
     counter!(ASKED_AGAIN, "why" => why.as_str()).increment(1);
+}
+
+/// A credential of the forge in an answer of its API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credential {
+    /// A `temp_clone_token`, which comes empty.
+    CloneToken,
+    /// The query of a `download_url`, which goes.
+    DownloadUrl,
+    /// The token that the request went up with: the answer is cut.
+    OwnToken,
+    /// What has the shape of a token, and passes.
+    TokenShaped,
+}
+
+impl Credential {
+    const ALL: [Self; 4] = [Self::CloneToken, Self::DownloadUrl, Self::OwnToken, Self::TokenShaped];
+
+    /// The label, and the field of a log.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::CloneToken => "clone-token",
+            Self::DownloadUrl => "download-url",
+            Self::OwnToken => "own-token",
+            Self::TokenShaped => "token-shaped",
+        }
+    }
+}
+
+/// Counts credentials that were in an answer.
+pub fn credentials(credential: Credential, count: u64) {
+    counter!(CREDENTIALS, "kind" => credential.as_str()).increment(count);
 }
 
 /// A certificate ends then, since 1970.

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use gitdoor_proto::{RepositoryName, RunId};
 use http::StatusCode;
 
+use crate::api::json::Stopped;
 use crate::gate::{Context, Place};
 use crate::git::receive_pack::{Capabilities, Command};
-use crate::metrics;
+use crate::metrics::{self, Credential};
 use crate::origin::Origin;
 use crate::route::Route;
 
@@ -40,6 +41,9 @@ pub enum Interruption {
     /// The upstream's answer is not what its head said.
     #[error("the upstream's answer cannot be read")]
     UpstreamUnreadable,
+    /// The request's own token was in the answer.
+    #[error("the answer held a credential")]
+    TokenInAnswer,
     /// The run was revoked.
     #[error("run revoked")]
     Revoked,
@@ -68,6 +72,7 @@ impl Interruption {
         Self::UpstreamCut,
         Self::UpstreamIdle,
         Self::UpstreamUnreadable,
+        Self::TokenInAnswer,
         Self::Revoked,
         Self::Expired,
         Self::Replaced,
@@ -85,6 +90,7 @@ impl Interruption {
             Self::UpstreamCut => "upstream-cut",
             Self::UpstreamIdle => "upstream-idle",
             Self::UpstreamUnreadable => "upstream-unreadable",
+            Self::TokenInAnswer => "token-in-answer",
             Self::Revoked => "revoked",
             Self::Expired => "expired",
             Self::Replaced => "replaced",
@@ -126,6 +132,7 @@ struct Facts {
     outcome: Option<&'static str>,
     interruption: Option<Interruption>,
     place: Option<Place>,
+    credential: Option<Credential>,
 }
 
 impl Record {
@@ -217,6 +224,9 @@ impl Record {
 
     /// The request was refused.
     pub fn refused(&self, code: &'static str) {
+        if code == Interruption::TokenInAnswer.as_str() {
+            self.credential(Credential::OwnToken);
+        }
         self.facts().reason = Some(code);
     }
 
@@ -227,7 +237,27 @@ impl Record {
 
     /// Something broke after the head; the first such thing is what counts.
     pub fn interrupted(&self, why: Interruption) {
+        if why == Interruption::TokenInAnswer {
+            self.credential(Credential::OwnToken);
+        }
         self.facts().interruption.get_or_insert(why);
+    }
+
+    /// Credentials of the answer did not pass. The forge writes them into many.
+    pub fn stopped(&self, stopped: Stopped) {
+        metrics::credentials(Credential::CloneToken, stopped.clone_tokens);
+        metrics::credentials(Credential::DownloadUrl, stopped.download_urls);
+    }
+
+    /// Something in the shape of a token passed.
+    pub fn saw_token_shape(&self) {
+        self.credential(Credential::TokenShaped);
+    }
+
+    /// A credential that has no place in an answer.
+    fn credential(&self, credential: Credential) {
+        metrics::credentials(credential, 1);
+        self.facts().credential = Some(credential);
     }
 
     /// Bytes of the request's body came, decoded.
@@ -302,6 +332,7 @@ impl Drop for Entry {
             upstream_status = facts.upstream_status.map(|status| status.as_u16()),
             outcome = facts.outcome,
             interruption = interruption.map(Interruption::as_str),
+            credential = facts.credential.map(Credential::as_str),
             request_bytes,
             response_bytes,
             drained_bytes,

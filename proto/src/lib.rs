@@ -12,6 +12,7 @@ pub mod reason;
 pub mod refname;
 pub mod repository;
 mod secret;
+mod shape;
 #[cfg(feature = "tls")]
 pub mod tls;
 mod token;
@@ -37,5 +38,6 @@ pub use permit::{Permit, Token};
 pub use reason::{Denial, Reason};
 pub use refname::{Pattern, RefName};
 pub use repository::RepositoryName;
+pub use shape::{TOKEN_PREFIXES, token_prefix};
 pub use token::{is_token_id, token_id};
 pub use trace::TraceParent;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::PROGRAM;
 
 mod answers;
+mod credentials;
 mod graphql;
 mod storage;
 

@@ -1,28 +1,15 @@
 //! Credentials by their shape, in any bytes: GitHub's tokens, private keys in PEM, and URLs of GitHub's with a password.
 //!
-//! <https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/>. Placeholders
-//! of documents and variables of scripts are not taken for credentials.
+//! Placeholders of documents and variables of scripts are not taken for credentials.
 
 use std::collections::BTreeSet;
 
-use gitdoor_proto::Bearer;
+use gitdoor_proto::{Bearer, token_prefix};
+use memchr::memchr_iter;
 use memchr::memmem::find_iter;
 
 use super::Kind;
 
-const TOKENS: [(&[u8], Kind); 6] = [
-    (b"ghp_", Kind::PersonalToken),
-    (b"github_pat_", Kind::FineGrainedToken),
-    (b"gho_", Kind::OauthToken),
-    (b"ghu_", Kind::UserToken),
-    (b"ghs_", Kind::InstallationToken),
-    (b"ghr_", Kind::RefreshToken),
-];
-
-/// Fewest characters after a token's prefix; GitHub's have 36 or more.
-const TOKEN_CHARS: usize = 30;
-/// Fewest different ones among them: `ghp_xxxx...` is a document's.
-const TOKEN_DIFFERENT: usize = 8;
 /// Fewest characters of base64 after the first line of a key.
 const KEY_CHARS: usize = 16;
 /// Most characters between a URL's scheme and its host.
@@ -32,8 +19,8 @@ const PASSWORD_CHARS: usize = 8;
 
 /// The kinds of credentials that are in here.
 pub(super) fn find(bytes: &[u8]) -> BTreeSet<Kind> {
-    let tokens = TOKENS.iter().filter(|(prefix, _)| find_iter(bytes, prefix).any(|at| is_token(bytes, at, prefix)));
-    let mut kinds: BTreeSet<Kind> = tokens.map(|(_, kind)| *kind).collect();
+    let tokens = memchr_iter(b'_', bytes).filter_map(|at| token_prefix(bytes, at));
+    let mut kinds: BTreeSet<Kind> = tokens.map(kind).collect();
     if has_private_key(bytes) {
         kinds.insert(Kind::PrivateKey);
     }
@@ -46,22 +33,20 @@ pub(super) fn find(bytes: &[u8]) -> BTreeSet<Kind> {
     kinds
 }
 
+fn kind(prefix: &str) -> Kind {
+    match prefix {
+        "ghp_" => Kind::PersonalToken,
+        "github_pat_" => Kind::FineGrainedToken,
+        "gho_" => Kind::OauthToken,
+        "ghu_" => Kind::UserToken,
+        "ghr_" => Kind::RefreshToken,
+        _ => Kind::InstallationToken,
+    }
+}
+
 /// Whether a text is a run's bearer, which is no credential of GitHub's.
 pub(super) fn is_bearer(text: &str) -> bool {
     Bearer::parse(text).is_ok()
-}
-
-fn is_token(bytes: &[u8], at: usize, prefix: &[u8]) -> bool {
-    let (before, from) = bytes.split_at_checked(at).unwrap_or_default();
-    if before.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_') {
-        return false;
-    }
-    // An installation token may hold a JWT.
-    let is_part = |byte: &&u8| {
-        byte.is_ascii_alphanumeric() || **byte == b'_' || (prefix == b"ghs_" && (**byte == b'.' || **byte == b'-'))
-    };
-    let token: Vec<u8> = from.iter().skip(prefix.len()).take(TOKEN_CHARS).take_while(is_part).copied().collect();
-    token.len() == TOKEN_CHARS && token.iter().collect::<BTreeSet<_>>().len() >= TOKEN_DIFFERENT
 }
 
 /// Whether a private key begins in here.
@@ -105,8 +90,15 @@ mod tests {
 
     #[test]
     fn a_token_is_known_by_its_prefix_wherever_it_stands() {
-        for (prefix, kind) in TOKENS {
-            let token = format!("{}{BODY}", str::from_utf8(prefix).unwrap());
+        for (prefix, kind) in [
+            ("ghp_", Kind::PersonalToken),
+            ("github_pat_", Kind::FineGrainedToken),
+            ("gho_", Kind::OauthToken),
+            ("ghu_", Kind::UserToken),
+            ("ghs_", Kind::InstallationToken),
+            ("ghr_", Kind::RefreshToken),
+        ] {
+            let token = format!("{prefix}{BODY}");
             for text in [token.clone(), format!("a={token}"), format!("\"{token}\"\n"), format!("x:{token}@h")] {
                 assert_eq!(kinds(&text), [kind], "{text}");
             }

@@ -24,6 +24,15 @@ pub struct Changes {
     pub version: Option<&'static str>,
 }
 
+/// How many credentials did not pass.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stopped {
+    /// Passwords for git that came empty.
+    pub clone_tokens: u64,
+    /// Queries of files' URLs.
+    pub download_urls: u64,
+}
+
 /// Containers inside each other, more than there are in any answer of an API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the forge's JSON is nested deeper than the {} levels that pass", place::LEVELS)]
@@ -39,6 +48,7 @@ pub struct Rewriter {
     at: At,
     /// Whether the root, an object, has a member.
     has_members: bool,
+    stopped: Stopped,
     /// The end of what came, which is not judged yet.
     held: Vec<u8>,
 }
@@ -69,7 +79,8 @@ impl Rewriter {
     /// A rewriter that has seen nothing.
     #[must_use]
     pub fn new(changes: Changes) -> Self {
-        Self { changes, place: Place::default(), at: At::Between, has_members: false, held: Vec::new() }
+        let (place, at) = (Place::default(), At::Between);
+        Self { changes, place, at, has_members: false, stopped: Stopped::default(), held: Vec::new() }
     }
 
     /// Takes the next bytes; what can be sent of them. After an error nothing can.
@@ -93,12 +104,18 @@ impl Rewriter {
         Ok(out.into())
     }
 
+    /// What did not pass so far.
+    #[must_use]
+    pub fn stopped(&self) -> Stopped {
+        self.stopped
+    }
+
     /// The body has ended; what was held back of a string that was not complete.
-    pub fn finish(self) -> Result<Bytes, TooDeep> {
+    pub fn finish(&mut self) -> Result<Bytes, TooDeep> {
         match self.at {
             At::TooDeep => Err(TooDeep),
             At::Text(Treatment::Empty) => Ok(Bytes::new()),
-            At::Between | At::Key | At::Value(_) | At::Text(_) => Ok(self.held.into()),
+            At::Between | At::Key | At::Value(_) | At::Text(_) => Ok(mem::take(&mut self.held).into()),
         }
     }
 
@@ -164,7 +181,9 @@ impl Rewriter {
 
     /// The beginning of a value, if it is that of a URL of the API.
     fn value(&mut self, treatment: Treatment, rest: &mut &[u8], out: &mut Vec<u8>) -> Result<(), Torn> {
-        if treatment != Treatment::Empty {
+        if treatment == Treatment::Empty {
+            self.stopped.clone_tokens += u64::from(!rest.starts_with(b"\""));
+        } else {
             for (base, door) in self.changes.links.iter().flat_map(Links::pairs) {
                 if let Some(taken) = text::prefix(rest, base, ends_base)? {
                     take(rest, taken);
@@ -190,7 +209,10 @@ impl Rewriter {
         }
         let (unit, length) = text::unit(rest)?;
         match unit {
-            Unit::Character(b'?') if cut => self.at = At::Text(Treatment::Empty),
+            Unit::Character(b'?') if cut => {
+                self.stopped.download_urls += 1;
+                self.at = At::Text(Treatment::Empty);
+            }
             Unit::End => {
                 out.extend_from_slice(take(rest, length));
                 self.at = At::Between;

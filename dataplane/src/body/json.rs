@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::api::json::{Changes, Rewriter, TooDeep};
+use crate::api::json::{Changes, Rewriter, Stopped, TooDeep};
 use crate::gunzip::{BadGzip, Gunzip};
 
 /// A body that is not what its head says.
@@ -55,8 +55,14 @@ impl JsonBody {
         Ok(decoded.map(|bytes| self.rewriter.push(&bytes)).transpose()?)
     }
 
+    /// The credentials that did not pass so far.
+    #[must_use]
+    pub fn stopped(&self) -> Stopped {
+        self.rewriter.stopped()
+    }
+
     /// The body has ended: what was still held back.
-    pub fn finish(mut self) -> Result<Bytes, Unreadable> {
+    pub fn finish(&mut self) -> Result<Bytes, Unreadable> {
         let coded = self.gunzip.as_mut().filter(|_| self.begun);
         let rest = coded.map(|gunzip| gunzip.finish()).transpose()?.flatten();
         let mut out = BytesMut::from(self.rewriter.push(&rest.unwrap_or_default())?.as_ref());

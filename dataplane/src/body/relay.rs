@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use super::json::{JsonBody, Unreadable};
 use super::pipe::{Feed, Unwanted};
+use super::watch::{TokenInAnswer, Watch};
 use crate::gate::{Cut, Term};
 use crate::record::{Interruption, Record};
 
@@ -30,23 +31,26 @@ pub struct Answer {
     pub incoming: Incoming,
     /// What is changed in it; nothing: it goes as it is.
     pub change: Option<JsonBody>,
+    /// What looks for credentials in what comes of it; nothing: nobody does.
+    pub watch: Option<Watch>,
 }
 
 impl From<Incoming> for Answer {
     fn from(incoming: Incoming) -> Self {
-        Self { first: Bytes::new(), incoming, change: None }
+        Self { first: Bytes::new(), incoming, change: None, watch: None }
     }
 }
 
 /// Passes an answer on. False: it broke off.
-pub async fn pass(answer: Answer, feed: Feed, limits: RelayLimits, record: Record) -> bool {
+pub async fn pass(mut answer: Answer, feed: Feed, limits: RelayLimits, record: Record) -> bool {
     let passed = tokio::select! {
         biased;
         why = limits.term.ended() => Err(why),
         // Before the next: a reader that knows the length leaves with the last byte.
-        passed = flow(answer, &feed, limits.idle) => passed,
+        passed = flow(&mut answer, &feed, limits.idle) => passed,
         () = feed.unwanted() => Err(Interruption::ClientLeft),
     };
+    answer.tell(&record);
     match passed {
         Ok(()) => {
             feed.end();
@@ -59,29 +63,52 @@ pub async fn pass(answer: Answer, feed: Feed, limits: RelayLimits, record: Recor
     }
 }
 
-async fn flow(answer: Answer, feed: &Feed, idle: Duration) -> Result<(), Interruption> {
-    let Answer { first, mut incoming, mut change } = answer;
-    let mut next = Some(first);
+impl Answer {
+    /// Notes the credentials that were in it.
+    fn tell(&self, record: &Record) {
+        if let Some(change) = &self.change {
+            record.stopped(change.stopped());
+        }
+        if self.watch.as_ref().is_some_and(Watch::saw_shape) {
+            record.saw_token_shape();
+        }
+    }
+
+    /// What may go down of bytes that are ready to.
+    fn watched(&mut self, bytes: Bytes) -> Result<Bytes, TokenInAnswer> {
+        match &mut self.watch {
+            Some(watch) => watch.push(bytes),
+            None => Ok(bytes),
+        }
+    }
+}
+
+async fn flow(answer: &mut Answer, feed: &Feed, idle: Duration) -> Result<(), Interruption> {
+    let mut next = Some(std::mem::take(&mut answer.first));
     loop {
-        match (next.take(), &mut change) {
-            (Some(bytes), None) => hand_down(bytes, feed, idle).await?,
+        match (next.take(), &mut answer.change) {
+            (Some(bytes), None) => hand_down(answer.watched(bytes)?, feed, idle).await?,
             (Some(bytes), Some(change)) => {
                 change.feed(bytes);
-                while let Some(bytes) = change.step()? {
-                    hand_down(bytes, feed, idle).await?;
+                while let Some(bytes) = answer.change.as_mut().map_or(Ok(None), JsonBody::step)? {
+                    hand_down(answer.watched(bytes)?, feed, idle).await?;
                 }
             }
             (None, _) => {}
         }
-        match timeout(idle, incoming.frame()).await.map_err(|_elapsed| Interruption::UpstreamIdle)? {
+        match timeout(idle, answer.incoming.frame()).await.map_err(|_elapsed| Interruption::UpstreamIdle)? {
             None => break,
             Some(Err(_)) => return Err(Interruption::UpstreamCut),
             // Trailers are of no meaning here and end with this hop.
             Some(Ok(frame)) => next = frame.into_data().ok(),
         }
     }
-    match change {
-        Some(change) => hand_down(change.finish()?, feed, idle).await,
+    if let Some(change) = &mut answer.change {
+        let rest = change.finish()?;
+        hand_down(answer.watched(rest)?, feed, idle).await?;
+    }
+    match &mut answer.watch {
+        Some(watch) => hand_down(watch.finish(), feed, idle).await,
         None => Ok(()),
     }
 }
@@ -97,6 +124,12 @@ async fn hand_down(bytes: Bytes, feed: &Feed, idle: Duration) -> Result<(), Inte
 impl From<Unreadable> for Interruption {
     fn from(Unreadable: Unreadable) -> Self {
         Self::UpstreamUnreadable
+    }
+}
+
+impl From<TokenInAnswer> for Interruption {
+    fn from(TokenInAnswer: TokenInAnswer) -> Self {
+        Self::TokenInAnswer
     }
 }
 

@@ -62,6 +62,7 @@ fn a_row_has_the_status_that_is_answered() {
         UpstreamError::Renamed,
         UpstreamError::NotGit,
         UpstreamError::Coded,
+        UpstreamError::TokenInAnswer,
         UpstreamError::Unsendable,
     ];
     let own = [

@@ -47,6 +47,9 @@ pub enum UpstreamError {
     /// An answer in a coding that was not asked for.
     #[error("the forge's answer is in a coding that was not asked for")]
     Coded,
+    /// The head of the answer holds the token that the request went up with.
+    #[error("the forge's answer held a credential")]
+    TokenInAnswer,
     /// The request cannot be put into HTTP.
     #[error("the request cannot be sent to the forge")]
     Unsendable,
@@ -85,6 +88,7 @@ impl UpstreamError {
             | Self::RateLimited(_)
             | Self::Redirect
             | Self::Renamed
+            | Self::TokenInAnswer
             | Self::Unsendable => false,
         }
     }
@@ -105,6 +109,7 @@ impl UpstreamError {
             | Self::Renamed
             | Self::NotGit
             | Self::Coded
+            | Self::TokenInAnswer
             | Self::Unsendable => StatusCode::BAD_GATEWAY,
         }
     }
@@ -125,6 +130,7 @@ impl UpstreamError {
             Self::Renamed => "upstream-renamed",
             Self::NotGit => "upstream-not-git",
             Self::Coded => "upstream-coded",
+            Self::TokenInAnswer => "token-in-answer",
             Self::Unsendable => "upstream-unsendable",
         }
     }
@@ -142,6 +148,7 @@ impl UpstreamError {
             | Self::Renamed
             | Self::NotGit
             | Self::Coded
+            | Self::TokenInAnswer
             | Self::Unsendable => None,
         }
     }

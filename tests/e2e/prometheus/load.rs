@@ -89,6 +89,9 @@ async fn api(world: &World, run: &Run, searches: u64) {
     for _ in 0..searches {
         assert_eq!(get(world, run, "/api/v3/search/issues?q=greet").await, 200);
     }
+    let told = json!({ "title": "ghs_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789" }).to_string();
+    world.github.when(Route::Rest).then(Fault::Answer(Canned::status(200).body("application/json", told)));
+    assert_eq!(get(world, run, "/api/v3/repos/acme/api/issues/3").await, 200);
     let mutation = Request::post("/api/graphql").header("Content-Type", "application/json").basic(&run.bearer);
     world.door(0).send(mutation.body(json!({ "query": "mutation{x}" }).to_string())).await;
 }

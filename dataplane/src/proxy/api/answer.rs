@@ -1,12 +1,15 @@
 //! An answer of the API on its way down: its links lead to the door, and no credential is in it.
 
+use gitdoor_proto::Token;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LINK, LOCATION};
 use http::{HeaderValue, Response, StatusCode};
 use hyper::body::Incoming;
+use memchr::memmem;
 
+use super::api_token;
 use crate::api::json::Changes;
 use crate::api::links::Links;
-use crate::body::{Answer, Body, JsonBody};
+use crate::body::{Answer, Body, JsonBody, Watch};
 use crate::headers;
 use crate::proxy::{Allowed, Exchange, Proxy};
 use crate::refusal::Refusal;
@@ -75,20 +78,30 @@ impl Proxy {
         of: Of<'_>,
     ) -> Result<Response<Body>, Refusal> {
         let (head, incoming) = answer.into_parts();
+        let token = api_token(&allowed.granted.permit)?;
         let links = self.links(exchange)?;
         let mut down = headers::downward(&head.headers);
         lead_to_the_door(&mut down, &links)?;
         if let Some(location) = of.location {
             down.insert(LOCATION, value(&location)?);
         }
+        keep_token(&down, token)?;
         let meta = head.status == StatusCode::OK && of.target.is_some_and(Target::is_meta);
         let version = meta.then_some(INSTALLED_VERSION);
         let change = change(&head.headers, of.target, Changes { links: Some(links), version })?;
         if change.is_some() {
             headers::forget_bytes(&mut down);
         }
-        Ok(self.pass(exchange, allowed, (head.status, down), Answer { change, ..incoming.into() }))
+        // What goes as it came may be in a coding, where no text is seen.
+        let watch = Some(Watch::new(token, change.is_some()));
+        Ok(self.pass(exchange, allowed, (head.status, down), Answer { change, watch, ..incoming.into() }))
     }
+}
+
+/// Refuses a head that shows the token that the request went up with.
+fn keep_token(headers: &HeaderMap, token: &Token) -> Result<(), UpstreamError> {
+    let shows = |value: &HeaderValue| memmem::find(value.as_bytes(), token.expose().as_bytes()).is_some();
+    if headers.values().any(shows) { Err(UpstreamError::TokenInAnswer) } else { Ok(()) }
 }
 
 /// The changes that a body needs; none: it goes as it is.
