@@ -151,7 +151,7 @@ impl Gate {
         use v1::bind_run_response::Verdict;
         let question = Question::Bind(v1::BindRunRequest {
             authorization: granted.authorization(),
-            context: granted.context(),
+            context: Some(granted.context()),
         });
         let (Answer::Bind(answer), _) = self.follow(granted, question).await? else {
             return Err(GateError::Unreadable.into());
@@ -180,7 +180,7 @@ impl Gate {
 
     /// Closes a push in the ledger. The report's authorization and context are those of what was granted.
     pub async fn report(&self, granted: &Granted, report: v1::ReportPushRequest) -> Result<(), Refusal> {
-        let (authorization, context) = (granted.authorization(), granted.context());
+        let (authorization, context) = (granted.authorization(), Some(granted.context()));
         let report = v1::ReportPushRequest { authorization, context, ..report };
         let (Answer::Report(answer), _) = self.follow(granted, Question::Report(report)).await? else {
             return Err(GateError::Unreadable.into());
@@ -197,7 +197,7 @@ impl Gate {
         let question = Question::ReplaceToken(v1::ReplaceTokenRequest {
             authorization: granted.authorization(),
             token_id: token.id.clone(),
-            context: granted.context(),
+            context: Some(granted.context()),
         });
         let (Answer::ReplaceToken(answer), _) = self.follow(granted, question).await? else {
             return Err(GateError::Unreadable.into());
@@ -228,8 +228,8 @@ impl Granted {
         self.asked.checked_add(self.permit.remaining()).unwrap_or(self.asked)
     }
 
-    fn context(&self) -> Option<v1::RequestContext> {
-        Some((&self.context).into())
+    fn context(&self) -> v1::RequestContext {
+        (&self.context).into()
     }
 
     fn authorization(&self) -> String {

@@ -3,8 +3,8 @@
 
 use bytes::{Bytes, BytesMut};
 use gitdoor_proto::{Token, token_prefix};
+use memchr::memchr_iter;
 use memchr::memmem::Finder;
-use memchr::{memchr_iter, memrchr_iter};
 
 /// More than a token's prefix, and than what its shape is known by, before and after its last underscore.
 const SPAN: usize = 64;
@@ -69,8 +69,8 @@ fn begun(bytes: &[u8], needle: &[u8]) -> usize {
     let Some((first, _)) = needle.split_first() else { return 0 };
     let from = bytes.len().saturating_sub(needle.len() - 1);
     let end = bytes.get(from..).unwrap_or_default();
-    let starts = memrchr_iter(*first, end).filter(|at| end.get(*at..).is_some_and(|end| needle.starts_with(end)));
-    starts.last().map_or(0, |at| end.len() - at)
+    let begins = |at: &usize| end.get(*at..).is_some_and(|end| needle.starts_with(end));
+    memchr_iter(*first, end).find(begins).map_or(0, |at| end.len() - at)
 }
 
 /// Looks for what has the shape of a token, at any chunking.

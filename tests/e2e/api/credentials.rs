@@ -52,6 +52,7 @@ async fn what_the_forge_writes_into_its_answers_is_counted_as_it_goes() {
 async fn the_token_that_a_request_went_up_with_never_comes_back() {
     let (world, run) = started().await;
     let token = own_token(&world, &run).await;
+    let (beginning, _) = token.split_at(12);
     let long = "x".repeat(100_000);
     let json = json!({ "a": long, "b": format!("Bearer {token}"), "c": long }).to_string();
     let answers = [
@@ -65,7 +66,7 @@ async fn the_token_that_a_request_went_up_with_never_comes_back() {
         let mut connection = world.door(0).connect().await.unwrap();
         connection.write(&request.to_bytes("localhost")).await.unwrap();
         let came = String::from_utf8(connection.rest().await).unwrap();
-        assert!(came.contains("x-request-id") && !came.contains(&token[..12]), "what came of the token");
+        assert!(came.contains("x-request-id") && !came.contains(beginning), "what came of the token");
         let told =
             || world.events().into_iter().filter(|event| event["credential"] == "own-token").collect::<Vec<_>>();
         until("it is told of", async || told().len() > before).await;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use gitdoor_proto::descriptors::{GATE_LISTENER, RUNS_LISTENER};
 use prost::Message as _;
+use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{
     DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorSet, MethodDescriptorProto,
 };
@@ -142,10 +143,10 @@ fn whatever_a_contract_could_take_back_is_seen() {
         ("Token.age = 3 is gone", |it| drop(message(it, "Token").field.pop())),
         ("Token.id = 2 is now name", |it| message(it, "Token").field[1].name = Some("name".into())),
         ("Token.id = 2 is now id: Bytes", |it| {
-            message(it, "Token").field[1].set_type(prost_types::field_descriptor_proto::Type::Bytes)
+            message(it, "Token").field[1].set_type(Type::Bytes);
         }),
         ("Token.id = 2 is now", |it| {
-            message(it, "Token").field[1].set_label(prost_types::field_descriptor_proto::Label::Repeated)
+            message(it, "Token").field[1].set_label(Label::Repeated);
         }),
         ("Bound.repository = 1 is gone", |it| message(it, "Bound").field[0].number = Some(9)),
         ("Permit.token = 2 is now token: Message .gitdoor.v1.Run", |it| {
