@@ -2,6 +2,8 @@
 //!
 //! Labels come from closed enums; a run, a repository or a ref is never one.
 
+mod credential;
+
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
@@ -9,6 +11,8 @@ use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogra
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::record::Interruption;
+
+pub use credential::Credential;
 
 const REQUESTS: &str = "gitdoor_dataplane_requests_total";
 const REFUSALS: &str = "gitdoor_dataplane_refusals_total";
@@ -236,34 +240,6 @@ impl Again {
 /// Counts a question that is put to another session too.
 pub fn asked_again(why: Again) {
     counter!(ASKED_AGAIN, "why" => why.as_str()).increment(1);
-}
-
-/// A credential of the forge in an answer of its API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Credential {
-    /// A `temp_clone_token`, which comes empty.
-    CloneToken,
-    /// The query of a `download_url`, which goes.
-    DownloadUrl,
-    /// The token that the request went up with: the answer is cut.
-    OwnToken,
-    /// What has the shape of a token, and passes.
-    TokenShaped,
-}
-
-impl Credential {
-    const ALL: [Self; 4] = [Self::CloneToken, Self::DownloadUrl, Self::OwnToken, Self::TokenShaped];
-
-    /// The label, and the field of a log.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::CloneToken => "clone-token",
-            Self::DownloadUrl => "download-url",
-            Self::OwnToken => "own-token",
-            Self::TokenShaped => "token-shaped",
-        }
-    }
 }
 
 /// Counts credentials that were in an answer.
