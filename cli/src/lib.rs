@@ -42,6 +42,12 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// The whole command line, for whoever documents it.
+#[must_use]
+pub fn command() -> clap::Command {
+    Args::command()
+}
+
 fn perform(command: Command) -> Result<ExitCode, Failure> {
     let done = match command {
         // Its command says how it ended.
