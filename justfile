@@ -16,6 +16,10 @@ test *filter:
 demo *args:
     cargo demo {{ args }}
 
+# A bounded load of real clients for a door: `just load --help`
+load *args:
+    cargo run --release --package gitdoor-tests --bin load -- {{ args }}
+
 # Format the tree
 fmt:
     cargo fmt --all

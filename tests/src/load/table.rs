@@ -81,7 +81,7 @@ impl fmt::Display for Tally {
             #[expect(clippy::cast_precision_loss, reason = "rates are for reading")]
             let (rate, bytes) = (done as f64 / seconds, row.bytes as f64 / seconds);
             let (half, most) = (milliseconds(&row.times, 50), milliseconds(&row.times, 99));
-            writeln!(f, "| {} | {done} | {failed} | {rate:.1} | {half} | {most} | {bytes:.0} |", kind.as_str())?;
+            writeln!(f, "| {} | {done} | {failed} | {rate:.2} | {half} | {most} | {bytes:.0} |", kind.as_str())?;
         }
         if self.rows.values().any(|row| !row.failures.is_empty()) {
             writeln!(f, "\n| kind | failed | reason |\n| --- | --- | --- |")?;
