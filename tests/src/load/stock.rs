@@ -39,7 +39,7 @@ impl Git {
         let settings = home.join("gitconfig");
         fs::write(&settings, SETTINGS)?;
         let mut environment = vec![
-            ("PATH", search_path().into()),
+            ("PATH", search_path()),
             ("GIT_CONFIG_GLOBAL", settings),
             ("GIT_CONFIG_SYSTEM", "/dev/null".into()),
             ("GIT_TERMINAL_PROMPT", "0".into()),
