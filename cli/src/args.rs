@@ -7,8 +7,8 @@ mod control;
 mod doctor;
 mod env;
 mod exec;
-mod rules;
 mod inside;
+mod rules;
 mod token;
 
 use std::time::Duration;
@@ -23,8 +23,8 @@ pub(crate) use control::ControlTls;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use env::{EnvArgs, Format};
 pub(crate) use exec::{AppFlags, ExecArgs};
-pub(crate) use rules::Rules;
 pub(crate) use inside::InsideArgs;
+pub(crate) use rules::Rules;
 
 pub(crate) use self::token::{Mirror, TokenArgs, TokenCommand};
 

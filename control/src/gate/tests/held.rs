@@ -66,6 +66,7 @@ async fn a_push_cannot_be_opened_again_by_another_data_plane_that_knows_its_key(
         secret: bearer.expose_secret().into(),
         request_id: "q-1".into(),
         intent: Some(Intent::Push(v1::PushIntent { key: vec![7; 16], ..named })),
+        ..Default::default()
     };
     let ask = async |holder| door.gate.authorize(Question::read(message.clone(), holder).unwrap(), start()).await;
     let first = ask(Some(holder())).await.unwrap().permit.authorization;

@@ -21,7 +21,7 @@ async fn what_one_data_plane_was_permitted_another_cannot_renew_report_or_replac
     }
     let Answer::Report(reported) = other.ask(report(&ticket)).await else { panic!() };
     assert!(is_unknown(reported.refusal));
-    let question = v1::ReplaceTokenRequest { authorization: ticket.clone(), token_id: "x".into() };
+    let question = v1::ReplaceTokenRequest { authorization: ticket.clone(), token_id: "x".into(), context: None };
     let Answer::ReplaceToken(replaced) = other.ask(Question::ReplaceToken(question)).await else { panic!() };
     let Some(v1::replace_token_response::Verdict::Refusal(refusal)) = replaced.verdict else { panic!() };
     assert!(is_unknown(Some(refusal)));
