@@ -22,7 +22,7 @@ pub(crate) use certs::{CertsArgs, Name};
 pub(crate) use control::ControlTls;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use env::{EnvArgs, Format};
-pub(crate) use exec::{AppFlags, ExecArgs};
+pub(crate) use exec::{AppFlags, ExecArgs, FenceFlags};
 pub(crate) use inside::InsideArgs;
 pub(crate) use rules::Rules;
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use gitdoor_proto::bearer::InvalidBearer;
 
 pub(crate) use door::{Door, is_forge};
-pub(crate) use settings::{HOSTS, Settings, replace};
+pub(crate) use settings::{CONFIG, HOSTS, Settings, replace};
 pub(crate) use variables::{CREDENTIALS, Variables};
 
 use crate::args::{EnvArgs, Format};

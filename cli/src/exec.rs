@@ -6,6 +6,7 @@
 mod door;
 mod error;
 mod identity;
+mod isolation;
 mod process;
 mod signals;
 mod state;
@@ -24,7 +25,8 @@ use crate::env::{Settings, Variables};
 use crate::failure::Failure;
 use crate::output;
 use door::Door;
-use process::Prepared;
+use isolation::Isolation;
+use process::Process;
 use signals::{Ended, Signals};
 use state::{Place, State};
 use upstream::Upstream;
@@ -34,18 +36,26 @@ const PREFIX: &str = "exec-";
 
 /// Runs the command behind a door of its own, and says how it ended.
 pub(crate) fn perform(args: &ExecArgs) -> Result<ExitCode, Failure> {
-    if !args.no_isolation {
-        return Err(ExecError::NoFence.into());
-    }
-    process::keep_to_ourselves()?;
+    let mut isolation = Isolation::of(args)?;
     let upstream = Upstream::of(args)?;
-    let place = State::at(args.state_dir.clone())?.place(&new_run_id()?)?;
+    let state = State::at(args.state_dir.clone())?;
+    isolation.hide(state.path())?;
+    let place = state.place(&new_run_id()?)?;
     start_log(&place, &args.log_level)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.map_err(Failure::Runtime)?.block_on(run(args, upstream, place))
+    let runtime = runtime.map_err(Failure::Runtime)?;
+    let done = runtime.block_on(run(args, isolation, upstream, place));
+    // An examination that nobody waits for any more ends with this process.
+    runtime.shutdown_background();
+    done
 }
 
-async fn run(args: &ExecArgs, upstream: Upstream, place: Place) -> Result<ExitCode, Failure> {
+async fn run(
+    args: &ExecArgs,
+    mut isolation: Isolation,
+    upstream: Upstream,
+    place: Place,
+) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen()?;
     state::end_left(&place).await;
     let owned = upstream.is_own_token();
@@ -62,11 +72,19 @@ async fn run(args: &ExecArgs, upstream: Upstream, place: Place) -> Result<ExitCo
     };
     if !args.quiet {
         announce(&door.run, &args.rules, &place, owned);
+        isolation.notes().iter().for_each(|note| output::note(note));
     }
-    let prepared = Prepared { variables: &variables, command: &args.command };
-    let ended = match process::start(&prepared) {
-        Ok(child) => Ok(signals.until_ended(child, door.failed()).await),
-        Err(error) => Err(error),
+    isolation.lead_to(&place, &variables);
+    let started = tokio::select! {
+        examined = isolation.examine(args.fence.allow_findings) => {
+            examined.and_then(|()| start(&isolation, args, &variables)).map(Ok)
+        }
+        ended = signals.any() => Ok(Err(ended.status())),
+    };
+    let ended = match started {
+        Ok(Ok(process)) => Ok(signals.until_ended(process, door.failed()).await),
+        Ok(Err(status)) => Ok(status),
+        Err(failure) => Err(failure),
     };
     let record = door.close().await;
     if let Err(failure) = &record {
@@ -74,6 +92,11 @@ async fn run(args: &ExecArgs, upstream: Upstream, place: Place) -> Result<ExitCo
     }
     place.close(record.ok().as_ref().map(output::record).as_deref());
     Ok(ExitCode::from(ended?))
+}
+
+fn start(isolation: &Isolation, args: &ExecArgs, variables: &Variables) -> Result<Process, Failure> {
+    let command = isolation.command(&args.command, variables)?;
+    Ok(Process::start(command, matches!(isolation, Isolation::Fence(..)))?)
 }
 
 /// A signal came before there was a command.
@@ -131,9 +154,6 @@ fn announce(run: &Run, rules: &Rules, place: &Place, owned: bool) {
              and the run reads what the token reads",
         );
     }
-    output::note(
-        "no isolation: the command runs as you, and can read your files, and with them your own credentials",
-    );
 }
 
 impl Door {

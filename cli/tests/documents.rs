@@ -87,13 +87,15 @@ const RESIDENT: &str = include_str!("../../docs/resident.md");
 const A_THREAD: &str = include_str!("../../docs/backends/resident.md");
 
 /// The pages that say how a workspace is made.
-const WORKSPACES: [(&str, &str); 6] = [
+const WORKSPACES: [(&str, &str); 8] = [
     ("workspaces.md", include_str!("../../docs/workspaces.md")),
     ("resident.md", RESIDENT),
     ("backends/container.md", include_str!("../../docs/backends/container.md")),
     ("backends/micro-vm.md", include_str!("../../docs/backends/micro-vm.md")),
     ("backends/cloudflare-sandbox.md", include_str!("../../docs/backends/cloudflare-sandbox.md")),
     ("backends/resident.md", A_THREAD),
+    ("backends/local.md", include_str!("../../docs/backends/local.md")),
+    ("exec.md", include_str!("../../docs/exec.md")),
 ];
 
 /// Each `gitdoor` in a page: its subcommands, and the flags that it is given.

@@ -43,7 +43,7 @@ pub struct Laptop {
 }
 
 impl Laptop {
-    /// A machine with this gh.
+    /// A machine with this gh, and the `gitdoor` that was built beside this program.
     pub fn new(program: impl Into<PathBuf>, version: &Version) -> Self {
         let github = Github::start();
         github.seed("acme/api").furnished().create();
@@ -66,7 +66,7 @@ impl Laptop {
             // Flags of another program of ours.
             .env("GITDOOR_TLS_CERT", "/nonexistent/cert")
             .env("GITDOOR_HTTP2", "soon");
-        Self { github, program: program.into(), client, transcript, folder }
+        Self { github, program: program.into().with_file_name("gitdoor"), client, transcript, folder }
     }
 
     /// Runs `gitdoor exec` with these flags, beside those that lead to the stand-in, to its end.
@@ -96,7 +96,6 @@ impl Laptop {
     fn arguments(&self, flags: &[&str], command: &[&str]) -> Vec<String> {
         let github = &self.github;
         let mut arguments = vec![
-            "__gitdoor".to_owned(),
             "exec".to_owned(),
             format!("--state-dir={}", self.state().display()),
             format!("--github-ca={}", github.ca_file().display()),
@@ -160,6 +159,23 @@ impl Laptop {
     /// The folder that commands work in.
     pub fn work(&self) -> &Path {
         self.client.folder()
+    }
+
+    /// The program.
+    pub fn gitdoor(&self) -> &Path {
+        &self.program
+    }
+
+    /// The developer's home.
+    pub fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// The same machine with another `PATH`.
+    #[must_use]
+    pub fn with_path(mut self, path: &str) -> Self {
+        self.client = self.client.env("PATH", path);
+        self
     }
 
     /// The folders of runs, in the order of their names.

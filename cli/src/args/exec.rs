@@ -22,14 +22,17 @@ cannot be narrowed, so --no-workflows, --read-repository and --read-statuses nee
 
 Examples:
   An agent that may push agent/* of one repository, with the token that gh has:
-    gitdoor exec --from-gh --repository acme/api --branch 'agent/*' --no-isolation -- claude
+    gitdoor exec --from-gh --repository acme/api --branch 'agent/*' --share ~/.claude --share ~/.claude.json -- claude
 
   The same with a GitHub App:
     gitdoor exec --github-app-id 123456 --github-app-key app.pem --github-installation-id 7890123 \
---repository acme/api --branch 'agent/*' --no-isolation -- claude
+--repository acme/api --branch 'agent/*' -- claude
 
   Only to read:
-    gitdoor exec --token-file token --identity read --no-isolation -- ./review.sh
+    gitdoor exec --token-file token --identity read -- ./review.sh
+
+The fence:
+  The command runs in namespaces of its own (bubblewrap's): your home is empty but for what --show and --share name, your agents, key rings and other programs are not there, and of the working folder's repository settings and hooks are only read. Before it is started `gitdoor doctor` looks from inside; a credential that it finds keeps the command from being started. Where no fence can be had nothing is started, unless with --no-isolation.
 
 Files:
   In the state folder, a folder for each run, named by its id:
@@ -44,7 +47,7 @@ that started this one ends, the command is asked to end, and ten seconds later m
 Exit status:
   that of the command, or 128 and the number of the signal that ended it; 127 where there is no such command. Where the \
 command was not started:
-   1  the door could not be opened: GitHub cannot be reached, or does not know the repository
+   1  the door could not be opened: GitHub cannot be reached, or does not know the repository; or the command would have had a credential
    2  usage
   64  what was given cannot be used, such as a key file that is not there";
 
@@ -125,10 +128,9 @@ pub(crate) struct ExecArgs {
     #[arg(value_parser = FalseyValueParser::new())]
     pub(crate) quiet: bool,
 
-    /// Run the command as you: it can read your files, and with them your own credentials
-    #[arg(long, env = "GITDOOR_NO_ISOLATION", hide_env_values = true, help_heading = "This machine")]
-    #[arg(value_parser = FalseyValueParser::new())]
-    pub(crate) no_isolation: bool,
+    /// What the command sees.
+    #[command(flatten)]
+    pub(crate) fence: FenceFlags,
 
     /// The command, and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
@@ -163,6 +165,42 @@ pub(crate) struct AppFlags {
     #[arg(long, env = "GITDOOR_READ_STATUSES", hide_env_values = true, value_parser = FalseyValueParser::new())]
     #[arg(help_heading = "Credential", requires = "github_app_id")]
     pub(crate) read_statuses: bool,
+}
+
+/// The fence.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FenceFlags {
+    /// A file or folder of your home, or of another hidden place, that the command may read
+    ///
+    /// May be repeated. Of your home it has nothing else: an agent's own settings and programs are named here, or by --share.
+    #[arg(long, value_name = "PATH", env = "GITDOOR_SHOW", hide_env_values = true, value_delimiter = ',')]
+    #[arg(help_heading = "Fence", conflicts_with = "no_isolation")]
+    pub(crate) show: Vec<PathBuf>,
+
+    /// The same, and the command may write there
+    #[arg(long, value_name = "PATH", env = "GITDOOR_SHARE", hide_env_values = true, value_delimiter = ',')]
+    #[arg(help_heading = "Fence", conflicts_with = "no_isolation")]
+    pub(crate) share: Vec<PathBuf>,
+
+    /// A file or folder that the command may not see
+    #[arg(long, value_name = "PATH", env = "GITDOOR_HIDE", hide_env_values = true, value_delimiter = ',')]
+    #[arg(help_heading = "Fence", conflicts_with = "no_isolation")]
+    pub(crate) hide: Vec<PathBuf>,
+
+    /// Let the command change the settings and hooks of the repository that it works in, which your own git obeys afterwards
+    #[arg(long, env = "GITDOOR_WRITABLE_GIT_CONFIG", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    #[arg(help_heading = "Fence", conflicts_with = "no_isolation")]
+    pub(crate) writable_git_config: bool,
+
+    /// Start the command although there are GitHub credentials, or what looks like one, in what it sees
+    #[arg(long, env = "GITDOOR_ALLOW_FINDINGS", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    #[arg(help_heading = "Fence", conflicts_with = "no_isolation")]
+    pub(crate) allow_findings: bool,
+
+    /// Run the command as you: it can read your files, and with them your own credentials
+    #[arg(long, env = "GITDOOR_NO_ISOLATION", hide_env_values = true, help_heading = "Fence")]
+    #[arg(value_parser = FalseyValueParser::new())]
+    pub(crate) no_isolation: bool,
 }
 
 fn filter(text: &str) -> Result<String, tracing_subscriber::filter::ParseError> {

@@ -14,7 +14,7 @@ use super::gh;
 use super::surroundings::{Surroundings, text_of};
 use crate::bearer;
 use crate::client::root_cause;
-use crate::env::{Door, EnvError};
+use crate::env::{CONFIG, Door, EnvError};
 
 /// How long the door may take.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -86,14 +86,17 @@ impl Asking {
     }
 }
 
-/// The one host that gh has a bearer for.
+/// The one host that gh has a bearer for, where gh finds it.
 fn known(surroundings: &Surroundings) -> Option<(Door, Bearer)> {
     let named = surroundings.variable("GH_HOST");
-    let texts: Vec<_> = gh::files(surroundings).iter().filter_map(|file| text_of(file)).collect();
-    let mut pairs = texts.iter().flat_map(|text| gh::tokens(text));
-    let stored = pairs.find_map(|(host, token)| {
-        let is_it = named.is_none_or(|named| named.eq_ignore_ascii_case(host));
-        if is_it { Door::parse(host).ok().zip(Bearer::parse(token).ok()) } else { None }
+    let stored = gh::files(surroundings).iter().find_map(|file| {
+        let text = text_of(file)?;
+        let (door, bearer) = gh::tokens(&text).into_iter().find_map(|(host, token)| {
+            let is_it = named.is_none_or(|named| named.eq_ignore_ascii_case(host));
+            if is_it { Door::parse(host).ok().zip(Bearer::parse(token).ok()) } else { None }
+        })?;
+        let socket = text_of(&file.with_file_name(CONFIG)).and_then(|config| gh::socket(&config));
+        Some((socket.into_iter().fold(door, Door::at), bearer))
     });
     let variable = || Bearer::parse(surroundings.variable("GH_ENTERPRISE_TOKEN")?).ok();
     stored.or_else(|| Door::parse(named?).ok().zip(variable()))
@@ -108,13 +111,17 @@ fn authorities(path: &Path) -> Result<Vec<Certificate>, EnvError> {
     }
 }
 
-/// By the proxy that git and gh would take, and nowhere else.
+/// By the socket, or by the proxy that git and gh would take, and nowhere else.
 async fn exchange(
     door: &Door,
     bearer: &Bearer,
     authorities: Vec<Certificate>,
 ) -> Result<(StatusCode, Vec<u8>), reqwest::Error> {
-    let builder = Client::builder().redirect(Policy::none()).https_only(true).timeout(LIMIT);
+    let builder = Client::builder().redirect(Policy::none()).timeout(LIMIT);
+    let builder = match door.socket() {
+        Some(socket) => builder.unix_socket(socket),
+        None => builder.https_only(true),
+    };
     let builder = if authorities.is_empty() { builder } else { builder.tls_certs_only(authorities) };
     let mut request = builder.build()?.get(format!("{}/api/v3/gitdoor/run", door.url()));
     // A bearer is plain text of which no header is made that could not be.

@@ -25,6 +25,13 @@ pub(super) fn files(surroundings: &Surroundings) -> Vec<PathBuf> {
     named.into_iter().chain(surroundings.in_config("gh/hosts.yml")).collect()
 }
 
+/// The socket by which gh reaches every host, in its `config.yml`.
+pub(super) fn socket(text: &str) -> Option<String> {
+    let value = text.lines().find_map(|line| line.strip_prefix("http_unix_socket:"))?.trim();
+    let path = serde_json::from_str(value).unwrap_or_else(|_plain| value.trim_matches('\'').to_owned());
+    (!path.is_empty()).then_some(path)
+}
+
 /// The hosts of a `hosts.yml`, each with its lines; what is before the first has no host.
 pub(super) fn hosts(text: &str) -> Vec<(&str, &str)> {
     let mut hosts: Vec<(&str, usize, usize)> = Vec::new();
@@ -69,6 +76,17 @@ mod tests {
         assert_eq!(tokens(text), expected);
         assert_eq!(tokens(""), []);
         assert_eq!(tokens("    oauth_token: x\n"), [("", "x")]);
+    }
+
+    #[test]
+    fn a_socket_is_found_however_it_is_quoted() {
+        for written in ["/run/x.sock", "\"/run/x.sock\"", "'/run/x.sock'"] {
+            let text = format!("version: \"1\"\nhttp_unix_socket: {written}\nprompt: x\n");
+            assert_eq!(socket(&text).as_deref(), Some("/run/x.sock"));
+        }
+        for none in ["", "version: \"1\"\n", "http_unix_socket:\n", "hosts:\n  http_unix_socket: /run/x\n"] {
+            assert_eq!(socket(none), None);
+        }
     }
 
     #[test]

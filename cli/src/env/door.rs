@@ -54,6 +54,11 @@ impl Door {
         Self { name: LOOPBACK.to_owned(), port: Some(port), socket: Some(socket) }
     }
 
+    /// The same door, as gh finds it on this socket.
+    pub(crate) fn at(self, socket: String) -> Self {
+        Self { socket: Some(socket), ..self }
+    }
+
     /// The socket on which gh finds it, if it does.
     pub(crate) fn socket(&self) -> Option<&str> {
         self.socket.as_deref()

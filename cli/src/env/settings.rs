@@ -12,7 +12,7 @@ use super::{Door, EnvError, as_value};
 
 /// The files.
 pub(crate) const HOSTS: &str = "hosts.yml";
-pub(super) const CONFIG: &str = "config.yml";
+pub(crate) const CONFIG: &str = "config.yml";
 /// Of a door on this machine.
 const GIT: &str = "door.gitconfig";
 const GLOBAL: &str = "gitconfig";

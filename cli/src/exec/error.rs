@@ -1,5 +1,6 @@
 //! Why a command was not run.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
@@ -10,11 +11,12 @@ use gitdoor_dataplane::config::Unusable;
 /// Why a command was not run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExecError {
-    /// There is nothing yet that would keep the command away from its user's files.
-    #[error(
-        "--no-isolation is needed: this program cannot yet keep a command from your files and your own credentials"
-    )]
-    NoFence,
+    /// The command would have credentials.
+    #[error("the command is not started: it would have {0} of GitHub's credentials, or what looks like one")]
+    Found(usize),
+    /// The folder that the command would work in.
+    #[error("the working folder: {0}")]
+    Folder(#[source] io::Error),
     /// A file that cannot be read.
     #[error("{flag} {}: {why}", .path.display())]
     Unreadable {
@@ -70,8 +72,12 @@ pub(crate) enum ExecError {
     #[error("the door does not start: its two parts do not find each other")]
     Apart,
     /// The command does not start.
-    #[error("the command does not start: setpriv, of util-linux, cannot be run: {0}")]
-    Command(#[source] io::Error),
+    #[error("the command does not start: {} cannot be run: {why}", .program.display())]
+    Command {
+        program: OsString,
+        #[source]
+        why: io::Error,
+    },
     /// No randomness for a name.
     #[error("the system gives no randomness: {0}")]
     Randomness(#[from] getrandom::Error),
@@ -84,7 +90,7 @@ impl ExecError {
     /// 64 for what cannot be used, 1 for the rest.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::NoFence
+            Self::Folder(_)
             | Self::Unreadable { .. }
             | Self::NoToken(_)
             | Self::Gh(_)
@@ -97,10 +103,11 @@ impl ExecError {
             | Self::Open(_)
             | Self::Path { .. }
             | Self::State { .. } => 64,
-            Self::Control(_)
+            Self::Found(_)
+            | Self::Control(_)
             | Self::Start(_)
             | Self::Apart
-            | Self::Command(_)
+            | Self::Command { .. }
             | Self::Randomness(_)
             | Self::Name => 1,
         }
@@ -109,8 +116,9 @@ impl ExecError {
     /// What to do about it, where that is known.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         match self {
+            Self::Found(_) => Some("remove them, or start it all the same with --allow-findings"),
             Self::NoneOfGh(_) => Some("`gh auth login` gives it one; or use --token-file, or a GitHub App"),
-            Self::NoFence
+            Self::Folder(_)
             | Self::Unreadable { .. }
             | Self::NoToken(_)
             | Self::Gh(_)
@@ -125,7 +133,7 @@ impl ExecError {
             | Self::Control(_)
             | Self::Start(_)
             | Self::Apart
-            | Self::Command(_)
+            | Self::Command { .. }
             | Self::Randomness(_)
             | Self::Name => None,
         }

@@ -1,42 +1,56 @@
 //! The command as a process.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt as _;
+use std::fs;
+use std::process::Command;
 
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-use tokio::process::{Child, Command};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::Child;
 
 use super::ExecError;
-use crate::env::Variables;
 
-/// What our own flags are called as variables: they name keys, and are nobody's business behind the door.
-const OURS: &[u8] = b"GITDOOR_";
-
-/// A command that is ready to be started.
-pub(super) struct Prepared<'a> {
-    /// What is set for it, and what it must not have.
-    pub(super) variables: &'a Variables,
-    /// The command, and its arguments.
-    pub(super) command: &'a [OsString],
+/// The command, and what it is started in.
+pub(super) struct Process {
+    pub(super) child: Child,
+    fenced: bool,
 }
 
-/// Keeps this process from those of the same user: they cannot trace it or read its memory, and it leaves no core.
-pub(super) fn keep_to_ourselves() -> Result<(), ExecError> {
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| ExecError::Start(error.into()))
+impl Process {
+    /// Starts the command on this program's own input, output and terminal.
+    pub(super) fn start(command: Command, fenced: bool) -> Result<Self, ExecError> {
+        let program = command.get_program().to_owned();
+        let started = tokio::process::Command::from(command).spawn();
+        Ok(Self { child: started.map_err(|why| ExecError::Command { program, why })?, fenced })
+    }
+
+    /// Sends the command a signal.
+    pub(super) fn tell(&self, signal: Signal) {
+        // bwrap passes nothing on: it is in front of the first process of its namespace, and the command is behind that.
+        let told =
+            self.pid().map(|pid| if self.fenced { behind(pid).and_then(behind).unwrap_or(pid) } else { pid });
+        send(told, signal);
+    }
+
+    /// Ends the command, and in a fence all that it has started.
+    pub(super) fn kill(&self) {
+        send(self.pid(), Signal::KILL);
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)
+    }
 }
 
-/// Starts the command on this program's own input, output and terminal. It is killed when the thread ends that this is
-/// called on, which is to be the first one: it ends with the process, whatever ends that.
-pub(super) fn start(prepared: &Prepared<'_>) -> Result<Child, ExecError> {
-    let Prepared { variables, command } = prepared;
-    let mut process = Command::new("setpriv");
-    process.args(["--pdeathsig", "KILL", "--"]).args(*command);
-    for name in variables.unset() {
-        process.env_remove(name);
+/// The first child of a process.
+fn behind(pid: Pid) -> Option<Pid> {
+    let pid = pid.as_raw_nonzero();
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    Pid::from_raw(children.split_whitespace().next()?.parse().ok()?)
+}
+
+fn send(pid: Option<Pid>, signal: Signal) {
+    if let Some(pid) = pid
+        && let Err(error) = kill_process(pid, signal)
+    {
+        tracing::debug!(%error, "the command has ended already");
     }
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_bytes().starts_with(OURS)) {
-        process.env_remove(name);
-    }
-    process.envs(variables.set().iter().map(|(name, value)| (name, value)));
-    process.spawn().map_err(ExecError::Command)
 }

@@ -5,12 +5,12 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, getpgrp, getppid, kill_process, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, getpgrp, getppid, set_parent_process_death_signal};
 use rustix::termios::tcgetpgrp;
-use tokio::process::Child;
 use tokio::signal::unix::{self, SignalKind, signal};
 
 use super::ExecError;
+use super::process::Process;
 use crate::output;
 
 /// What the kernel sends when the program ends that started this one.
@@ -100,15 +100,14 @@ impl Signals {
     }
 
     /// Waits until the command has ended; what comes for it meanwhile is passed on. Says its exit status.
-    pub(super) async fn until_ended(&mut self, mut child: Child, shut: impl Future<Output = String>) -> u8 {
-        let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    pub(super) async fn until_ended(&mut self, mut process: Process, shut: impl Future<Output = String>) -> u8 {
         let mut shut = std::pin::pin!(shut);
         let (mut open, mut last) = (true, None);
         loop {
             tokio::select! {
-                status = child.wait() => return status.map_or(1, of_command),
+                status = process.child.wait() => return status.map_or(1, of_command),
                 ended = self.for_command() => {
-                    send(pid, ended.signal());
+                    process.tell(ended.signal());
                     if matches!(ended, Ended::Orphaned) {
                         last = Some(tokio::time::Instant::now() + PATIENCE);
                     }
@@ -119,7 +118,7 @@ impl Signals {
                 }
                 () = until(last), if last.is_some() => {
                     last = None;
-                    send(pid, Signal::KILL);
+                    process.kill();
                 }
             }
         }
@@ -135,14 +134,6 @@ async fn until(last: Option<tokio::time::Instant>) {
 /// Whether the terminal sends its signals to this process's whole group: the command has had them.
 fn is_foreground() -> bool {
     tcgetpgrp(stdin()).is_ok_and(|group| group == getpgrp())
-}
-
-fn send(pid: Option<Pid>, signal: Signal) {
-    if let Some(pid) = pid
-        && let Err(error) = kill_process(pid, signal)
-    {
-        tracing::debug!(%error, "the command has ended already");
-    }
 }
 
 fn of_command(status: ExitStatus) -> u8 {

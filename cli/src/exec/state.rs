@@ -53,6 +53,11 @@ impl State {
         }
     }
 
+    /// The folder.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// A folder for a run of this process.
     pub(super) fn place(self, run: &RunId) -> Result<Place, ExecError> {
         let folder = self.path.join(run.as_str());

@@ -27,7 +27,7 @@ async fn flags_that_cannot_be_used_are_named_and_the_command_is_not_started() {
     fs::create_dir(&open).unwrap();
     fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
     let long = format!("--state-dir=/tmp/{}", "x".repeat(100));
-    let cases: [(&[&str], i32, &str); 15] = [
+    let cases: [(&[&str], i32, &str); 17] = [
         (&["--no-isolation"], 2, "--token-file"),
         (&["--no-isolation", &token, "--from-gh"], 2, "--from-gh"),
         (&["--no-isolation", &token, "--no-workflows"], 2, "--no-workflows"),
@@ -36,7 +36,9 @@ async fn flags_that_cannot_be_used_are_named_and_the_command_is_not_started() {
         (&["--no-isolation", &token, "--budget=25h"], 2, "1s to 24h"),
         (&["--no-isolation", id, installation], 2, "--github-app-key"),
         (&["--no-isolation", &token, "--identity=read", "--repository=acme/api"], 2, "--repository"),
-        (&[&token], 64, "--no-isolation"),
+        (&["--no-isolation", &token, "--show=/"], 2, "--show"),
+        (&[&token, "--share=/nonexistent"], 64, "--share /nonexistent"),
+        (&[&token, "--show=/"], 64, "--show /"),
         (&["--no-isolation", "--token-file=/nonexistent"], 64, "--token-file /nonexistent"),
         (&["--no-isolation", &empty], 64, "one token is needed"),
         (&["--no-isolation", id, installation, "--github-app-key=/nonexistent"], 64, "--github-app-key"),
