@@ -56,6 +56,9 @@ pub(crate) enum Ailment {
     /// A bearer that opens nothing.
     #[error("the door does not take its bearer")]
     Bearer,
+    /// A door without a token.
+    #[error("the door gets nothing from GitHub")]
+    CutOff,
     /// A door that is not there.
     #[error("the door cannot be reached from it")]
     Unreachable,
@@ -67,6 +70,7 @@ impl Ailment {
         match self {
             Self::Credentials => "`gitdoor doctor --scrub` removes what can be removed",
             Self::Bearer => "is the run live, and is this its bearer? `gitdoor run show` tells",
+            Self::CutOff => "whoever operates the door looks at its App: is it installed there, and not suspended?",
             Self::Unreachable => "is --host the door's name, and may the workspace go there?",
         }
     }
@@ -118,6 +122,7 @@ impl Examination {
         match self.door {
             Standing::Unknown | Standing::Open { .. } => None,
             Standing::Refused { .. } => Some(Ailment::Bearer),
+            Standing::CutOff { .. } => Some(Ailment::CutOff),
             Standing::Unreachable { .. } => Some(Ailment::Unreachable),
         }
     }

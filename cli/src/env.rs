@@ -110,7 +110,10 @@ pub(crate) fn perform(args: EnvArgs) -> Result<(), Failure> {
     }
     variables.unset_others();
     let text = match format {
-        Format::Sh => format::sh(&variables),
+        Format::Sh => {
+            variables.unset_authorities();
+            format::sh(&variables)
+        }
         Format::Json => format::json(&variables, settings.as_ref()),
         Format::Docker => format::docker(&variables),
         Format::Kubernetes => format::kubernetes(&variables, settings.as_ref()),

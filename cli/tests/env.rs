@@ -191,6 +191,27 @@ fn a_program_gets_one_object_with_what_to_set_what_to_unset_and_which_files() {
 }
 
 #[test]
+fn gits_authorities_of_before_give_way_to_the_doors_in_every_format() {
+    let place = Place::new();
+    fs::write(place.path("ca.pem"), "").unwrap();
+    let ca = place.path("ca.pem").canonicalize().unwrap().display().to_string();
+    let with_ca = |format: &str| printed(&place.env(&["--ca", &ca, "--format", format]));
+    let script = with_ca("sh");
+    let shell = place.shell(&format!("export GIT_SSL_CAINFO=/other.pem\n{script}"), "env");
+    assert!(shell.status.success() && !text(&shell.stdout).contains("GIT_SSL_CAINFO"), "{script}");
+    // Who reads these may not be able to unset anything, and by one that is nothing git trusts nobody.
+    let object: Value = serde_json::from_str(&with_ca("json")).unwrap();
+    assert_eq!(object["set"]["GIT_SSL_CAINFO"], ca);
+    assert!(!object["unset"].as_array().unwrap().contains(&"GIT_SSL_CAINFO".into()), "{object}");
+    assert!(with_ca("docker").contains(&format!("\nGIT_SSL_CAINFO={ca}\n")));
+    assert!(with_ca("kubernetes").contains(&format!("- name: GIT_SSL_CAINFO\n          value: \"{ca}\"\n")));
+    for format in ["sh", "json", "docker", "kubernetes"] {
+        let without = printed(&place.env(&["--format", format]));
+        assert!(!without.contains("GIT_SSL_CAINFO"), "{without}");
+    }
+}
+
+#[test]
 fn a_container_gets_lines_and_nothing_for_what_it_cannot_unset() {
     let place = Place::new();
     let output = place.env(&["--format", "docker"]);

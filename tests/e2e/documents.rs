@@ -1,5 +1,7 @@
 //! The documents keep up with the code.
 
+mod links;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

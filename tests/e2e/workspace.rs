@@ -117,12 +117,36 @@ async fn without_an_app_behind_the_door_git_and_gh_fail_in_words_and_ask_nobody_
     let workspace = world.workspace(PROGRAM, &run, &gh::newest()).wired_as("docker").await;
     let clone = workspace.shell("git clone https://github.com/acme/api").await.code_is(128);
     clone.says("the installation is suspended");
+    let said = workspace.doctor("").await.code_is(1);
+    said.says("takes the bearer of run")
+        .says("gets nothing from GitHub for it: ")
+        .says("the installation is suspended");
+    let value: Value = serde_json::from_str(&workspace.doctor("--json").await.code_is(1).stdout).unwrap();
+    let standing = (&value["door"]["standing"], &value["door"]["run"]["run_id"]);
+    assert_eq!(standing, (&"cut-off".into(), &run.id.as_str().into()));
     workspace
         .shell("gh pr view 42 -R acme/api --json=number")
         .await
         .code_is(1)
         .says("the installation is suspended");
     assert_eq!(world.recorder().hosts(), Vec::<String>::new());
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_workspace_that_had_authorities_of_its_own_trusts_the_door_in_every_format() {
+    let world = World::start(PROGRAM).await;
+    world.github.create("acme/api");
+    for format in ["sh", "json", "docker", "kubernetes"] {
+        let run = world.register(Identity::Read).await;
+        let other = world.github.ca_file().display().to_string();
+        let workspace = world.workspace(PROGRAM, &run, &gh::newest()).with("GIT_SSL_CAINFO", &other);
+        let workspace = match format {
+            "sh" => workspace.wired(&[]).await,
+            other => workspace.wired_as(other).await,
+        };
+        workspace.shell(&format!("git clone --quiet https://github.com/acme/api by-{format}")).await.ok();
+    }
     world.finish().await;
 }
 

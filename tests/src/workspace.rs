@@ -59,6 +59,12 @@ impl Workspace {
         Self { program: program.to_owned(), folder, authorities, client, script: String::new() }
     }
 
+    /// With a variable that it has from before.
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.client = self.client.env(name, value);
+        self
+    }
+
     /// Takes what `gitdoor env` prints, with these flags beside those that it needs.
     pub async fn wired(mut self, flags: &[&str]) -> Self {
         let exit = self.env(flags).await;

@@ -1,4 +1,5 @@
-//! The door, asked with the workspace's bearer what its run may do: `GET /api/v3/gitdoor/run`.
+//! The door, asked with the workspace's bearer what its run may do (`GET /api/v3/gitdoor/run`), and whether it gets
+//! anything from GitHub: `GET /api/v3/rate_limit`, which any token may ask and GitHub does not count.
 
 use std::fs;
 use std::path::Path;
@@ -45,7 +46,9 @@ pub(crate) enum Standing {
     Unreachable { host: String, cause: String },
     /// It does not take the bearer, or is no door.
     Refused { host: String, words: String },
-    /// It does.
+    /// It does, and has no token that GitHub takes.
+    CutOff { host: String, run: Run, words: String },
+    /// It does, and all is well behind it.
     Open { host: String, run: Run },
 }
 
@@ -75,15 +78,33 @@ impl Asking {
     pub(super) async fn ask(self) -> Standing {
         let Some((door, bearer)) = self.known else { return Standing::Unknown };
         let host = door.to_string();
-        match exchange(&door, &bearer, self.authorities).await {
+        match examine(&door, &bearer, self.authorities, host.clone()).await {
+            Ok(standing) => standing,
             Err(why) => Standing::Unreachable { host, cause: root_cause(&why) },
-            Ok((StatusCode::OK, body)) => match serde_json::from_slice(&body) {
-                Ok(run) => Standing::Open { host, run },
-                Err(_other) => Standing::Refused { host, words: "what answers there is no door".to_owned() },
-            },
-            Ok((status, body)) => Standing::Refused { host, words: words(status, &body, &bearer) },
         }
     }
+}
+
+async fn examine(
+    door: &Door,
+    bearer: &Bearer,
+    authorities: Vec<Certificate>,
+    host: String,
+) -> Result<Standing, reqwest::Error> {
+    let client = client(door, authorities)?;
+    let (status, body) = exchange(&client, door, bearer, "gitdoor/run").await?;
+    if status != StatusCode::OK {
+        return Ok(Standing::Refused { host, words: words(status, &body, bearer) });
+    }
+    let Ok(run) = serde_json::from_slice(&body) else {
+        return Ok(Standing::Refused { host, words: "what answers there is no door".to_owned() });
+    };
+    let (status, body) = exchange(&client, door, bearer, "rate_limit").await?;
+    // A run that has spent its budget has still a door that works.
+    if status.is_success() || status == StatusCode::TOO_MANY_REQUESTS {
+        return Ok(Standing::Open { host, run });
+    }
+    Ok(Standing::CutOff { host, run, words: words(status, &body, bearer) })
 }
 
 /// The one host that gh has a bearer for, where gh finds it.
@@ -111,19 +132,25 @@ fn authorities(path: &Path) -> Result<Vec<Certificate>, EnvError> {
     }
 }
 
-/// By the socket, or by the proxy that git and gh would take, and nowhere else.
-async fn exchange(
-    door: &Door,
-    bearer: &Bearer,
-    authorities: Vec<Certificate>,
-) -> Result<(StatusCode, Vec<u8>), reqwest::Error> {
+/// Goes by the socket, or by the proxy that git and gh would take, and nowhere else.
+fn client(door: &Door, authorities: Vec<Certificate>) -> Result<Client, reqwest::Error> {
     let builder = Client::builder().redirect(Policy::none()).timeout(LIMIT);
     let builder = match door.socket() {
         Some(socket) => builder.unix_socket(socket),
         None => builder.https_only(true),
     };
     let builder = if authorities.is_empty() { builder } else { builder.tls_certs_only(authorities) };
-    let mut request = builder.build()?.get(format!("{}/api/v3/gitdoor/run", door.url()));
+    builder.build()
+}
+
+/// Reads what is at this path of the API.
+async fn exchange(
+    client: &Client,
+    door: &Door,
+    bearer: &Bearer,
+    path: &str,
+) -> Result<(StatusCode, Vec<u8>), reqwest::Error> {
+    let mut request = client.get(format!("{}/api/v3/{path}", door.url()));
     // A bearer is plain text of which no header is made that could not be.
     if let Ok(mut credential) = HeaderValue::from_str(&format!("token {}", bearer.expose())) {
         credential.set_sensitive(true);

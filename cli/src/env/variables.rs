@@ -21,6 +21,9 @@ pub(crate) const CREDENTIALS: [&str; 7] = [
 /// Variables that lead to one. Each does nothing where it is empty.
 const WAYS: [&str; 5] = ["SSH_AUTH_SOCK", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_CONFIG_PARAMETERS", "GH_REPO"];
 
+/// git's authorities for every host, which win over those that its settings have for one.
+const GIT_AUTHORITIES: &str = "GIT_SSL_CAINFO";
+
 /// Where GitHub's repositories are, as a clone, a submodule or a remote names them.
 const FORGE: [&str; 3] = ["https://github.com/", "git@github.com:", "ssh://git@github.com/"];
 
@@ -49,6 +52,7 @@ impl Variables {
         if let Some(ca) = ca {
             settings.push((format!("http.{url}/.sslCAInfo"), ca.to_owned()));
             self.add("SSL_CERT_FILE", ca);
+            self.add(GIT_AUTHORITIES, ca);
         }
         self.lead_to(door, settings);
     }
@@ -115,6 +119,15 @@ impl Variables {
     pub(super) fn unset_others(&mut self) {
         let is_set = |name: &&str| self.set.iter().any(|(known, _)| known == name);
         self.unset = CREDENTIALS.into_iter().chain(WAYS).filter(|name| !is_set(name)).collect();
+    }
+
+    /// Where what is to be unset can be, git has the door's authorities by its settings, and for the door alone.
+    pub(super) fn unset_authorities(&mut self) {
+        let before = self.set.len();
+        self.set.retain(|(name, _)| name != GIT_AUTHORITIES);
+        if self.set.len() < before {
+            self.unset.push(GIT_AUTHORITIES);
+        }
     }
 
     fn add(&mut self, name: &str, value: impl Into<String>) {

@@ -38,16 +38,18 @@ fn standing(door: &Standing) -> Vec<String> {
         Standing::Unknown => vec!["not known here, and not asked; --host and --bearer-file name it".to_owned()],
         Standing::Unreachable { host, cause } => vec![format!("{host} cannot be reached: {cause}")],
         Standing::Refused { host, words } => vec![format!("{host} does not take the bearer: {words}")],
-        Standing::Open { host, run } => {
-            let Run { id, identity, state, repository, expires_at, summary, push: _ } = run;
-            let bound = repository.as_ref().map_or("not bound".to_owned(), |name| format!("bound to {name}"));
-            let until = expires_at.as_ref().map(|time| format!(", until {time}")).unwrap_or_default();
-            vec![
-                format!("{host} takes the bearer of run {id}: identity {identity}, {state}, {bound}{until}"),
-                summary.clone(),
-            ]
+        Standing::CutOff { host, run, words } => {
+            vec![taken(host, run), format!("{host} gets nothing from GitHub for it: {words}")]
         }
+        Standing::Open { host, run } => vec![taken(host, run), run.summary.clone()],
     }
+}
+
+fn taken(host: &str, run: &Run) -> String {
+    let Run { id, identity, state, repository, expires_at, summary: _, push: _ } = run;
+    let bound = repository.as_ref().map_or("not bound".to_owned(), |name| format!("bound to {name}"));
+    let until = expires_at.as_ref().map(|time| format!(", until {time}")).unwrap_or_default();
+    format!("{host} takes the bearer of run {id}: identity {identity}, {state}, {bound}{until}")
 }
 
 /// For programs: one object.
@@ -61,6 +63,7 @@ pub(super) fn json(examination: &Examination) -> String {
         Standing::Unknown => (None, "unknown", None, None),
         Standing::Unreachable { host, cause } => (Some(host), "unreachable", Some(cause), None),
         Standing::Refused { host, words } => (Some(host), "refused", Some(words), None),
+        Standing::CutOff { host, run, words } => (Some(host), "cut-off", Some(words), Some(run)),
         Standing::Open { host, run } => (Some(host), "open", Some(&run.summary), Some(run)),
     };
     line(&json!({
