@@ -14,14 +14,15 @@ hosts.yml; ssh keys and the agent; the files of home and workspace, for tokens o
 shape; and what git's helpers answer for github.com. A run's bearer is no finding.
 
 The door:
-  Asked what the run may do, by --host and --bearer-file; without them, as gh's variables and files say.
+  Asked what the run may do, and whether it gets anything from GitHub, by --host and --bearer-file; without them, as gh's variables and files say.
 
 Output:
   Kinds and places, never a value. With --json, one object: clean, complete, findings, scrubbed, notes, door.
 
 Exit status:
-  0  no GitHub credential was found, and the door, where it is known, takes the bearer
-  1  one was found, or the door does not take the bearer or cannot be reached
+  0  no GitHub credential was found, and the door, where it is known, takes the bearer and gets
+     what it asks of GitHub
+  1  one was found, or the door does not take the bearer, gets nothing from GitHub or cannot be reached
   2  usage";
 
 /// A workspace to be looked through.

@@ -61,7 +61,8 @@ pub(crate) struct EnvArgs {
 
     /// The authorities that the door's certificate is by, where no public one is: a PEM file
     ///
-    /// git takes it for the door alone; gh takes it in place of the system's authorities.
+    /// In a shell, git takes it for the door alone; gh, and git of the other formats, in place of the system's
+    /// authorities.
     #[arg(long, value_name = "FILE", env = "GITDOOR_CA", hide_env_values = true)]
     pub(crate) ca: Option<PathBuf>,
 

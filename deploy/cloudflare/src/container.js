@@ -35,6 +35,8 @@ export class DataPlane extends Container {
       GITDOOR_PUBLIC_HOST: env.PUBLIC_HOST,
       GITDOOR_CONTROL: env.CONTROL,
       GITDOOR_LOG_FORMAT: "json",
+      // Nobody but the Worker reaches a container's port.
+      GITDOOR_SHIM: "0.0.0.0/0,::/0",
       ...Object.fromEntries(FILES.map(([secret, file]) => [`GITDOOR_${secret}`, `${FOLDER}/${file}`])),
       ...Object.fromEntries(FILES.map(([secret]) => [secret, env[secret]])),
     };

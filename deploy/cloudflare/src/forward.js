@@ -37,7 +37,8 @@ export async function forward(client, dataplanes, ceiling) {
 }
 
 /**
- * The request as it came, with a trace context; a redirect is the client's to follow.
+ * The request as it came, with a trace context and the client's address as the edge saw it; a redirect is the client's to
+ * follow.
  * @param {Request} client
  * @param {Counted | undefined} counted
  * @returns {Request}
@@ -48,6 +49,8 @@ function upward(client, counted) {
     headers.set("traceparent", `00-${random(16)}-${random(8)}-01`);
     headers.delete("tracestate");
   }
+  // The client's own word goes.
+  headers.set("X-Forwarded-For", headers.get("CF-Connecting-IP") ?? "unknown");
   const how = { headers, redirect: /** @type {const} */ ("manual") };
   return new Request(client, counted ? { ...how, body: counted.body, signal: counted.signal } : how);
 }

@@ -68,6 +68,21 @@ fn every_variable_is_one_of_a_program() {
 }
 
 #[test]
+fn every_secret_that_a_container_writes_to_a_file_is_given_by_a_variable_of_the_data_plane() {
+    let (_, known) = known();
+    let text = files::read("cloudflare/src/container.js");
+    let (_, list) = text.split_once("const FILES = [\n").unwrap();
+    let (list, _) = list.split_once("];").unwrap();
+    let secrets: Vec<_> =
+        list.lines().filter_map(|line| line.trim().strip_prefix("[\"")?.split('"').next()).collect();
+    assert!(secrets.contains(&"CONTROL_TLS_KEY"), "{secrets:?}");
+    for secret in secrets {
+        assert!(known.contains(&format!("GITDOOR_{secret}")), "{secret}");
+        assert!(files::read("cloudflare/wrangler.jsonc").contains(&format!("secret put {secret} ")), "{secret}");
+    }
+}
+
+#[test]
 fn every_flag_of_a_command_is_one_of_the_programs() {
     let (known, _) = known();
     let started = starts::all().into_iter().flat_map(|start| start.arguments);

@@ -108,6 +108,12 @@ async fn a_request_arrives_as_it_was_sent_and_with_a_trace(kind: Kind) {
     let shim = Shim::before(kind, port, &heads.backends, &folder.path().join("shim"), (&leaf, &file), 1).await;
     let target = "/api/v3/repos/acme/api/contents/a%2Fb%20c//d?ref=x%2Fy&q=a+b";
     let request = Request::get(target).header("Authorization", "Basic abc").header("Git-Protocol", "version=2");
+    // The edge says who the Worker's client is.
+    let (request, client) = match kind {
+        Kind::Worker => (request.header("CF-Connecting-IP", "192.0.2.7"), "192.0.2.7"),
+        Kind::Nginx | Kind::Haproxy | Kind::Passthrough => (request, "127.0.0.1"),
+    };
+    let request = request.header("X-Forwarded-For", "198.51.100.1");
     let answer = shim.door().send(request.header("Accept-Encoding", "deflate, gzip, br, zstd")).await;
     assert_eq!((answer.status, answer.header("location")), (302, Some("https://elsewhere.test/x")));
     assert_eq!(answer.header("x-request-id"), Some("r1"));
@@ -120,6 +126,8 @@ async fn a_request_arrives_as_it_was_sent_and_with_a_trace(kind: Kind) {
     {
         assert!(head.contains(&format!("\r\n{line}\r\n")), "{line}: {head}");
     }
+    let clients: Vec<_> = head.lines().filter_map(|line| line.strip_prefix("x-forwarded-for: ")).collect();
+    assert_eq!(clients, [client], "{head}");
     let trace = head.lines().find_map(|line| line.strip_prefix("traceparent: ")).unwrap();
     let parts: Vec<&str> = trace.split('-').collect();
     assert_eq!(
