@@ -30,7 +30,7 @@ impl Kept {
 
     /// Pages, with their text.
     fn pages(&self) -> Vec<(&Path, String)> {
-        let pages = self.files.iter().filter(|file| file.extension().is_some_and(|end| end == "md"));
+        let pages = self.files.iter().filter(|file| is_page(file));
         pages
             .filter_map(|page| Some((page.as_path(), fs::read_to_string(Path::new(ROOT).join(page)).ok()?)))
             .collect()
@@ -59,6 +59,10 @@ impl Kept {
         let ends = [".md", ".rs", ".proto", ".cfg", ".jsonc"].iter().any(|end| text.ends_with(end));
         is_path && (of_ours || ends || text.starts_with("../")) && !NO_FILES.contains(&text)
     }
+}
+
+fn is_page(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "md")
 }
 
 /// Without `..`; none for what leads out.
@@ -123,12 +127,12 @@ fn every_link_and_every_file_and_part_that_a_page_names_is_there() {
                 continue;
             }
             let Some(file) = kept.named(page, name) else {
-                if name.ends_with(".md") || !kept.has_end(name) {
+                if is_page(Path::new(name)) || !kept.has_end(name) {
                     wrong.push(format!("{}: {name}", page.display()));
                 }
                 continue;
             };
-            let Some(part) = part(before, behind).filter(|_| name.ends_with(".md")) else { continue };
+            let Some(part) = part(before, behind).filter(|_| is_page(Path::new(name))) else { continue };
             parts += 1;
             if !has_part(&fs::read_to_string(Path::new(ROOT).join(&file)).unwrap(), part) {
                 wrong.push(format!("{}: \"{part}\" in {name}", page.display()));
