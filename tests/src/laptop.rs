@@ -39,6 +39,8 @@ pub struct Laptop {
     program: PathBuf,
     client: Client,
     transcript: Transcript,
+    /// Where its gh is.
+    tools: PathBuf,
     folder: TempDir,
 }
 
@@ -53,6 +55,7 @@ impl Laptop {
         fs::create_dir_all(home.join(".config/gh")).expect("a folder");
         fs::write(home.join(".gitconfig"), SETTINGS).expect("a file");
         let transcript = Transcript::default();
+        let tools = version.program.parent().expect("a folder").to_owned();
         // What leads to the internet leads nowhere: whatever would take it fails.
         let nowhere = "http://127.0.0.1:9";
         let client = Client::new(folder.path().join("work"), transcript.clone())
@@ -66,7 +69,7 @@ impl Laptop {
             // Flags of another program of ours.
             .env("GITDOOR_TLS_CERT", "/nonexistent/cert")
             .env("GITDOOR_HTTP2", "soon");
-        Self { github, program: program.into().with_file_name("gitdoor"), client, transcript, folder }
+        Self { github, program: program.into().with_file_name("gitdoor"), client, transcript, tools, folder }
     }
 
     /// Runs `gitdoor exec` with these flags, beside those that lead to the stand-in, to its end.
@@ -100,6 +103,10 @@ impl Laptop {
             format!("--state-dir={}", self.state().display()),
             format!("--github-ca={}", github.ca_file().display()),
         ];
+        // A checkout may be in a place that the fence hides.
+        if !flags.contains(&"--no-isolation") {
+            arguments.push(format!("--show={}", self.tools.display()));
+        }
         let given = |name: &str| flags.iter().any(|flag| flag.starts_with(name));
         if !given("--github-url") {
             arguments.push(format!("--github-url={}", github.url()));
