@@ -75,3 +75,29 @@ async fn a_push_cannot_be_opened_again_by_another_data_plane_that_knows_its_key(
     }
     assert_eq!(ask(Some(holder())).await.unwrap().permit.authorization, first);
 }
+
+#[tokio::test]
+async fn what_a_control_of_before_holders_authorized_is_good_to_a_data_plane_that_says_who_it_is() {
+    let door = Door::new();
+    let bearer = door.writer().await;
+    let ask = async |intent| {
+        let message = v1::AuthorizeRequest {
+            run_id: bearer.run_id().to_string(),
+            secret: bearer.expose_secret().into(),
+            request_id: "q-1".into(),
+            intent: Some(intent),
+            ..Default::default()
+        };
+        let permitted = door.gate.authorize(Question::read(message, None).unwrap(), start()).await;
+        permitted.unwrap().permit.authorization
+    };
+    let found = ask(discovery("acme/api")).await;
+    door.gate.bind(shown(&found), start()).await.unwrap();
+    let pushed = ask(push("acme/api", &["refs/heads/x"])).await;
+    door.gate.renew(shown(&pushed), false, start()).await.unwrap();
+    let next = Bearer::generate(RunId::parse("r").unwrap()).unwrap();
+    door.store.rotate(next.run_id(), next.hash(), start()).await.unwrap();
+    door.gate.renew(shown(&pushed), true, start()).await.unwrap();
+    door.gate.report(report(&pushed, Outcome::Done), start()).await.unwrap();
+    assert_eq!(door.pushes().await[0].outcome, Outcome::Done);
+}
