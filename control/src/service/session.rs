@@ -76,11 +76,12 @@ pub(super) struct Asker {
 impl Asker {
     /// Who opens a session.
     pub(super) fn of(metadata: &MetadataMap) -> Result<Self, Status> {
-        let holder = metadata.get_bin(HOLDER_METADATA).map(|shown| {
-            let shown = shown.to_bytes().ok().filter(|shown| shown.len() == HOLDER_BYTES);
-            shown
-                .map(|shown| Holder::of(&shown))
-                .ok_or_else(|| Status::invalid_argument(format!("{HOLDER_METADATA} holds {HOLDER_BYTES} bytes")))
+        // Of two, nobody can say which is meant.
+        let mut shown = metadata.get_all_bin(HOLDER_METADATA).iter();
+        let holder = shown.next().map(|only| {
+            let only = only.to_bytes().ok().filter(|bytes| bytes.len() == HOLDER_BYTES && shown.next().is_none());
+            only.map(|bytes| Holder::of(&bytes))
+                .ok_or_else(|| Status::invalid_argument(format!("{HOLDER_METADATA} is {HOLDER_BYTES} bytes, once")))
         });
         Ok(Self { holder: holder.transpose()?, places: Mutex::default() })
     }

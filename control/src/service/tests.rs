@@ -76,14 +76,16 @@ impl Control {
     }
 
     async fn session(&self) -> Session {
-        self.session_of(&[1; 32]).await.unwrap()
+        self.session_of([&[1; 32][..]]).await.unwrap()
     }
 
     /// A session of the data plane that shows this.
-    async fn session_of(&self, holder: &[u8]) -> Result<Session, tonic::Status> {
+    async fn session_of<'a>(&self, shown: impl IntoIterator<Item = &'a [u8]>) -> Result<Session, tonic::Status> {
         let (questions, receiver) = mpsc::channel(64);
         let mut request = tonic::Request::new(ReceiverStream::new(receiver));
-        request.metadata_mut().insert_bin(HOLDER_METADATA, MetadataValue::from_bytes(holder));
+        for holder in shown {
+            request.metadata_mut().append_bin(HOLDER_METADATA, MetadataValue::from_bytes(holder));
+        }
         let answers = self.gate.clone().session(request).await?.into_inner();
         Ok(Session { questions, answers, id: 0 })
     }

@@ -12,7 +12,7 @@ async fn what_one_data_plane_was_permitted_another_cannot_renew_report_or_replac
     let bearer = control.register("r", "acme/api").await.unwrap();
     let mut own = control.session().await;
     let ticket = own.permit(&bearer, push("x")).await.authorization;
-    let mut other = control.session_of(&[2; 32]).await.unwrap();
+    let mut other = control.session_of([&[2; 32][..]]).await.unwrap();
     for sent in [false, true] {
         let v1::renew_lease_response::Verdict::Refusal(refusal) = other.renew(&ticket, sent).await else {
             panic!()
@@ -36,8 +36,9 @@ async fn what_one_data_plane_was_permitted_another_cannot_renew_report_or_replac
 #[tokio::test]
 async fn a_session_of_a_holder_that_cannot_be_read_is_refused_in_words() {
     let control = Control::start().await;
-    for shown in [&[][..], &[1; 31], &[1; 33]] {
-        let Err(status) = control.session_of(shown).await else { panic!() };
+    let (short, whole, long) = (&[1; 31][..], &[1; 32][..], &[1; 33][..]);
+    for shown in [&[&[][..]][..], &[short], &[long], &[whole, whole], &[whole, short], &[short, whole]] {
+        let Err(status) = control.session_of(shown.iter().copied()).await else { panic!("{shown:?}") };
         assert_eq!(status.code(), Code::InvalidArgument);
         assert!(status.message().contains("32 bytes"), "{status}");
     }
