@@ -9,7 +9,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use gitdoor_proto::v1;
 use gitdoor_proto::v1::gate_client::GateClient;
 use gitdoor_proto::v1::runs_client::RunsClient;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -202,6 +205,37 @@ async fn both_listeners_tell_their_health_and_who_watches_hears_of_the_end() {
         assert_eq!(watch.message().await.unwrap().unwrap().status(), ServingStatus::NotServing);
         assert!(watch.message().await.unwrap().is_none(), "a watch does not hold the drain up");
     }
+    assert_eq!(ended.await.unwrap().code(), Some(0));
+}
+
+/// What the admin listener answers, as its status line.
+async fn probe(admin: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(admin).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer.lines().next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_control_that_drains_is_not_ready_while_a_session_is_still_open() {
+    let place = Place::new();
+    let control = place.start();
+    let (_, admin) = control.ready.trim_end().rsplit_once("admin=").unwrap();
+    let admin = admin.to_owned();
+    let url = format!("unix:{}", place.path("gate").display());
+    let mut gate = GateClient::new(Endpoint::from_shared(url).unwrap().connect().await.unwrap());
+    let (questions, receiver) = mpsc::channel::<v1::SessionRequest>(1);
+    let mut session = gate.session(ReceiverStream::new(receiver)).await.unwrap().into_inner();
+    assert_eq!(probe(&admin, "/readyz").await, "HTTP/1.1 200 OK");
+    let ended = tokio::task::spawn_blocking(move || control.signal("-TERM"));
+    let news = session.message().await.unwrap().unwrap();
+    assert_eq!(news.answer, Some(v1::session_response::Answer::Draining(v1::Draining {})));
+    assert_eq!(probe(&admin, "/readyz").await, "HTTP/1.1 503 Service Unavailable");
+    assert_eq!(probe(&admin, "/livez").await, "HTTP/1.1 200 OK");
+    drop(questions);
+    assert!(session.message().await.unwrap().is_none());
     assert_eq!(ended.await.unwrap().code(), Some(0));
 }
 
