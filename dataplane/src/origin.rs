@@ -16,6 +16,9 @@ const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Each hop appends the address that it was asked from.
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
+/// Bits of an address of IPv4.
+const MOST_V4: u8 = 32;
+
 /// Peers that stand in front of the door.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shim {
@@ -39,7 +42,7 @@ impl FromStr for Shim {
         }
         let (address, prefix) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
         let address: IpAddr = address.parse().map_err(|_no_address| InvalidShim)?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
+        let most = if address.is_ipv4() { MOST_V4 } else { 128 };
         let prefix = match prefix {
             None => most,
             Some(bits) if bits.bytes().all(|digit| digit.is_ascii_digit()) => {
@@ -47,7 +50,15 @@ impl FromStr for Shim {
             }
             Some(_) => return Err(InvalidShim),
         };
-        if prefix <= most { Ok(Self::Network(address, prefix)) } else { Err(InvalidShim) }
+        if prefix > most {
+            return Err(InvalidShim);
+        }
+        // A peer of IPv4 is one, however it is written.
+        match (address.to_canonical(), prefix.checked_sub(most - MOST_V4)) {
+            (mapped @ IpAddr::V4(_), Some(prefix)) => Ok(Self::Network(mapped, prefix)),
+            (IpAddr::V4(_), None) => Err(InvalidShim),
+            (IpAddr::V6(_), _) => Ok(Self::Network(address, prefix)),
+        }
     }
 }
 
@@ -132,7 +143,8 @@ fn trace_parent(headers: &HeaderMap) -> Option<TraceParent> {
 fn forwarded_for(headers: &HeaderMap) -> Option<IpAddr> {
     let last = headers.get_all(FORWARDED_FOR).iter().next_back()?.to_str().ok()?;
     let entry = last.rsplit(',').next()?.trim();
-    let address = entry.parse().or_else(|_no_address| entry.parse().map(|address: SocketAddr| address.ip()));
+    let bare = entry.strip_prefix('[').and_then(|entry| entry.strip_suffix(']')).unwrap_or(entry);
+    let address = bare.parse().or_else(|_no_address| entry.parse().map(|address: SocketAddr| address.ip()));
     address.ok().map(|address: IpAddr| address.to_canonical())
 }
 
@@ -183,6 +195,11 @@ mod tests {
             ("10.0.0.9/24", "10.0.0.1", true),
             ("0.0.0.0/0", "203.0.113.9", true),
             ("0.0.0.0/0", "fd00::1", false),
+            ("::ffff:10.0.0.7", "10.0.0.7", true),
+            ("::ffff:10.0.0.7", "10.0.0.8", false),
+            ("::ffff:10.0.0.0/120", "10.0.0.255", true),
+            ("::ffff:10.0.0.0/120", "10.0.1.0", false),
+            ("::ffff:0.0.0.0/96", "203.0.113.9", true),
             ("fd00::/8", "fd12::1", true),
             ("fd00::/8", "fe80::1", false),
             ("::/0", "fe80::1", true),
@@ -196,8 +213,17 @@ mod tests {
             let shim: Shim = shim.parse().unwrap();
             assert_eq!(shim.is(peer(address)), expected, "{shim} {address}");
         }
-        for text in ["", "unix:", "localhost", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/+8", "10.0.0.0/8/8", "::/129"]
-        {
+        for text in [
+            "",
+            "unix:",
+            "localhost",
+            "10.0.0.0/",
+            "10.0.0.0/33",
+            "10.0.0.0/+8",
+            "10.0.0.0/8/8",
+            "::/129",
+            "::ffff:10.0.0.7/95",
+        ] {
             assert_eq!(text.parse::<Shim>(), Err(InvalidShim), "{text}");
         }
     }
@@ -228,6 +254,8 @@ mod tests {
             &[("traceparent", "00-x"), ("tracestate", "a=b")],
             &[("x-forwarded-for", "")],
             &[("x-forwarded-for", "10.0.0.1, unknown")],
+            &[("x-forwarded-for", "10.0.0.1,")],
+            &[("x-forwarded-for", "[10.0.0.1")],
             &[("x-forwarded-for", "10.0.0.1"), ("x-forwarded-for", "_hidden")],
         ] {
             assert_eq!(of(pairs), Origin::default(), "{pairs:?}");
@@ -236,6 +264,7 @@ mod tests {
             ("192.0.2.1:4711", "192.0.2.1"),
             ("[2001:db8::1]:4711", "2001:db8::1"),
             ("a,2001:db8::1", "2001:db8::1"),
+            ("a, [2001:db8::1] ", "2001:db8::1"),
             ("::ffff:192.0.2.1", "192.0.2.1"),
         ] {
             assert_eq!(of(&[("x-forwarded-for", entry)]).client, Some(client.parse().unwrap()), "{entry}");
