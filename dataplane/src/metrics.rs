@@ -75,13 +75,13 @@ pub fn install() -> Result<PrometheusHandle, BuildError> {
 
 /// Lets what is rare be there as 0 from the start: of a counter that begins with 1, no increase is ever seen.
 fn start() {
-    for state in [SessionState::Live, SessionState::Silent, SessionState::Lost] {
+    for state in SessionState::ALL {
         sessions(state, 0.0);
     }
     for pool in [Pool::Shared, Pool::Push, Pool::Storage] {
         connections(pool, 0.0);
     }
-    for why in [Again::Lost, Again::Silent] {
+    for why in Again::ALL {
         counter!(ASKED_AGAIN, "why" => why.as_str()).increment(0);
     }
     for credential in Credential::ALL {
@@ -136,6 +136,8 @@ pub enum SessionState {
 }
 
 impl SessionState {
+    const ALL: [Self; 4] = [Self::Live, Self::Silent, Self::Storeless, Self::Lost];
+
     fn as_str(self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -228,6 +230,8 @@ pub enum Again {
 }
 
 impl Again {
+    const ALL: [Self; 3] = [Self::Lost, Self::Silent, Self::Storeless];
+
     fn as_str(self) -> &'static str {
         match self {
             Self::Lost => "lost",

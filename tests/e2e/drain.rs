@@ -116,6 +116,21 @@ async fn every_metric_is_there_after_traffic_and_none_names_a_run_a_repository_o
 }
 
 #[tokio::test]
+async fn what_is_rare_is_counted_from_0() {
+    let world = World::start(PROGRAM).await;
+    let text = world.dataplane_admin(0, "/metrics").await.text();
+    for why in ["lost", "silent", "storeless"] {
+        let sample = format!("gitdoor_dataplane_questions_asked_again_total{{why=\"{why}\"}} 0");
+        assert!(text.lines().any(|line| line == sample), "{sample}");
+    }
+    for state in ["live", "silent", "storeless", "lost"] {
+        let sample = format!("gitdoor_dataplane_control_sessions{{state=\"{state}\"}} ");
+        assert!(text.lines().any(|line| line.starts_with(&sample)), "{sample}");
+    }
+    world.finish().await;
+}
+
+#[tokio::test]
 async fn one_event_a_request_tells_who_did_what_and_how_much_under_the_answers_own_id() {
     let world = World::builder(PROGRAM).dataplane_flag("--log-format=json").start().await;
     world.github.create("acme/api");
