@@ -9,7 +9,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
-use super::json::{JsonBody, Unreadable};
+use super::api::{ApiBody, Unreadable};
 use super::pipe::{Feed, Unwanted};
 use super::watch::{TokenInAnswer, Watch};
 use crate::gate::{Cut, Term};
@@ -30,7 +30,7 @@ pub struct Answer {
     /// The rest, or all of it.
     pub incoming: Incoming,
     /// What is changed in it; nothing: it goes as it is.
-    pub change: Option<JsonBody>,
+    pub change: Option<ApiBody>,
     /// What looks for credentials in what comes of it; nothing: nobody does.
     pub watch: Option<Watch>,
 }
@@ -90,7 +90,7 @@ async fn flow(answer: &mut Answer, feed: &Feed, idle: Duration) -> Result<(), In
             (Some(bytes), None) => hand_down(answer.watched(bytes)?, feed, idle).await?,
             (Some(bytes), Some(change)) => {
                 change.feed(bytes);
-                while let Some(bytes) = answer.change.as_mut().map_or(Ok(None), JsonBody::step)? {
+                while let Some(bytes) = answer.change.as_mut().map_or(Ok(None), ApiBody::step)? {
                     hand_down(answer.watched(bytes)?, feed, idle).await?;
                 }
             }

@@ -9,7 +9,7 @@ use memchr::memmem;
 use super::api_token;
 use crate::api::json::Changes;
 use crate::api::links::Links;
-use crate::body::{Answer, Body, JsonBody, Watch};
+use crate::body::{Answer, ApiBody, Body, Watch};
 use crate::headers;
 use crate::proxy::{Allowed, Exchange, Proxy};
 use crate::refusal::Refusal;
@@ -88,12 +88,13 @@ impl Proxy {
         keep_token(&down, token)?;
         let meta = head.status == StatusCode::OK && of.target.is_some_and(Target::is_meta);
         let version = meta.then_some(INSTALLED_VERSION);
-        let change = change(&head.headers, of.target, Changes { links: Some(links), version })?;
+        let kind = Kind::of(&head.headers, of.target)?;
+        let change = change(kind, is_gzip(&head.headers)?, Changes { links: Some(links), version });
         if change.is_some() {
             headers::forget_bytes(&mut down);
         }
-        // What goes as it came may be in a coding, where no text is seen.
-        let watch = Some(Watch::new(token, change.is_some()));
+        // A file's content may look like anything.
+        let watch = Some(Watch::new(token, kind != Kind::Opaque));
         Ok(self.pass(exchange, allowed, (head.status, down), Answer { change, watch, ..incoming.into() }))
     }
 }
@@ -104,25 +105,24 @@ fn keep_token(headers: &HeaderMap, token: &Token) -> Result<(), UpstreamError> {
     if headers.values().any(shows) { Err(UpstreamError::TokenInAnswer) } else { Ok(()) }
 }
 
-/// The changes that a body needs; none: it goes as it is.
-fn change(
-    headers: &HeaderMap,
-    target: Option<&Target>,
-    changes: Changes,
-) -> Result<Option<JsonBody>, UpstreamError> {
-    let changes = match Kind::of(headers, target)? {
-        Kind::Json => changes,
-        Kind::Structured => Changes::default(),
-        Kind::Opaque => return Ok(None),
-    };
+/// The changes that a body needs; none: it goes as it is. Whatever is coded is decoded: in a coding no token is seen.
+fn change(kind: Kind, gzip: bool, changes: Changes) -> Option<ApiBody> {
+    match kind {
+        Kind::Json => Some(ApiBody::json(changes, gzip)),
+        Kind::Structured => Some(ApiBody::json(Changes::default(), gzip)),
+        Kind::Opaque => gzip.then(ApiBody::coded),
+    }
+}
+
+/// Whether a body comes in gzip, the one coding that is asked for.
+fn is_gzip(headers: &HeaderMap) -> Result<bool, UpstreamError> {
     let mut codings = headers.get_all(CONTENT_ENCODING).iter().map(HeaderValue::as_bytes);
-    let gzip = match (codings.next(), codings.next()) {
-        (None, _) => false,
-        (Some(coding), None) if coding.eq_ignore_ascii_case(b"identity") => false,
-        (Some(coding), None) if coding.eq_ignore_ascii_case(b"gzip") => true,
-        (Some(_), _) => return Err(UpstreamError::Coded),
-    };
-    Ok(Some(JsonBody::new(changes, gzip)))
+    match (codings.next(), codings.next()) {
+        (None, _) => Ok(false),
+        (Some(coding), None) if coding.eq_ignore_ascii_case(b"identity") => Ok(false),
+        (Some(coding), None) if coding.eq_ignore_ascii_case(b"gzip") => Ok(true),
+        (Some(_), _) => Err(UpstreamError::Coded),
+    }
 }
 
 /// Rewrites each `Link`.
