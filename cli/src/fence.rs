@@ -11,6 +11,7 @@ mod failure;
 mod filter;
 mod inside;
 mod mounts;
+mod obeyed;
 mod repository;
 mod sockets;
 
@@ -179,7 +180,7 @@ impl Fence {
         if writable.iter().any(|place| self.bwrap.starts_with(place)) {
             return Err(FenceError::Writable(self.bwrap.clone()));
         }
-        repository.mount(&mut mounts, &self.caller, &work, &writable, plan.writable_git_config);
+        repository.mount(&mut mounts, &self.caller, &work, &writable, plan.writable_git_config)?;
         mounts.add(self.program.clone(), What::Shown);
         for socket in self.caller.sockets() {
             mounts.hide_bare(&socket);

@@ -80,6 +80,12 @@ pub enum FenceError {
         /// The folder.
         leads: PathBuf,
     },
+    /// A link that would lead git elsewhere.
+    #[error(
+        "{} is a symbolic link, with which the command could exchange what your git runs or obeys: put what it leads to in \
+         its place, or start with --writable-git-config", .0.display()
+    )]
+    Link(PathBuf),
     /// The fence itself could be exchanged.
     #[error("{} could be exchanged by the command, which may write there; another bwrap is needed, first on PATH", .0.display())]
     Writable(PathBuf),
@@ -118,6 +124,7 @@ impl FenceError {
             | Self::Holds { .. }
             | Self::Part { .. }
             | Self::Stray { .. }
+            | Self::Link(_)
             | Self::Writable(_) => 64,
         }
     }
@@ -142,6 +149,7 @@ impl FenceError {
             | Self::Holds { .. }
             | Self::Part { .. }
             | Self::Stray { .. }
+            | Self::Link(_)
             | Self::Writable(_) => None,
         }
     }

@@ -29,6 +29,17 @@ impl Mounts {
         self.places.push((place, what));
     }
 
+    /// Puts something at a place that stays there: a folder that is a place of its own cannot be moved away, with what is
+    /// in it, and made anew.
+    pub(super) fn pin(&mut self, place: PathBuf, what: What) {
+        for above in place.ancestors().skip(1) {
+            if self.at(above) == Some(What::Shared) && !self.places.iter().any(|(known, _)| known == above) {
+                self.places.push((above.to_owned(), What::Shared));
+            }
+        }
+        self.add(place, what);
+    }
+
     /// The same at several.
     pub(super) fn extend(&mut self, places: &[PathBuf], what: What) {
         for place in places {

@@ -1,13 +1,12 @@
 //! The repository of the working folder: which other folder git needs, and what in both git runs or obeys.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
-use std::os::unix::ffi::OsStrExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::mounts::{Mounts, What};
-use super::{Caller, FenceError};
+use super::{Caller, FenceError, obeyed};
 
 /// A repository, or none.
 #[derive(Debug, Default)]
@@ -23,7 +22,12 @@ impl Repository {
     pub(super) fn of(work: &Path, homes: &[PathBuf], share: &[PathBuf]) -> Result<Self, FenceError> {
         let entry = work.join(".git");
         if entry.is_dir() {
-            return Ok(Self { folder: entry.canonicalize().ok(), links: Vec::new() });
+            let leads = entry.canonicalize().unwrap_or_else(|_| entry.clone());
+            // A link there may be the work of a command that was here before.
+            return match leads == entry || share.iter().any(|shared| leads.starts_with(shared)) {
+                true => Ok(Self { folder: Some(leads), links: Vec::new() }),
+                false => Err(FenceError::Stray { file: entry, leads }),
+            };
         }
         if entry.is_file() {
             return linked(entry, share);
@@ -46,36 +50,40 @@ impl Repository {
     }
 
     /// Lets git write, and not change what it runs or obeys when the user calls it outside.
-    pub(super) fn mount(&self, mounts: &mut Mounts, caller: &Caller, work: &Path, writable: &[PathBuf], all: bool) {
-        let Some(folder) = &self.folder else { return };
+    pub(super) fn mount(
+        &self,
+        mounts: &mut Mounts,
+        caller: &Caller,
+        work: &Path,
+        writable: &[PathBuf],
+        all: bool,
+    ) -> Result<(), FenceError> {
+        let Some(folder) = &self.folder else { return Ok(()) };
         // A place of its own even where it is seen anyway: it cannot be moved away and made anew.
         mounts.add(folder.clone(), What::Shared);
         if all {
-            return;
+            return Ok(());
         }
-        // What is not there could be made.
-        drop(fs::create_dir(folder.join("hooks")));
-        drop(File::create_new(folder.join("config")));
-        if fs::read_to_string(folder.join("config"))
-            .is_ok_and(|text| text.to_lowercase().contains("worktreeconfig"))
-        {
-            drop(File::create_new(folder.join("config.worktree")));
+        let own =
+            [work.join(".git")].into_iter().filter(|entry| entry.is_symlink()).chain(self.links.iter().cloned());
+        let obeyed = own.chain(obeyed::of(folder, caller, work, writable));
+        for place in obeyed {
+            if let Some(link) = obeyed::link_on(&place, writable) {
+                return Err(FenceError::Link(link));
+            }
+            let Ok(place) = place.canonicalize() else { continue };
+            if writable.iter().any(|folder| place != *folder && place.starts_with(folder)) {
+                mounts.pin(place, What::Shown);
+            }
         }
-        let names = ["hooks", "config", "config.worktree", "commondir"];
-        let own = names.into_iter().map(|name| folder.join(name)).chain(self.links.iter().cloned());
-        let obeyed = own.chain(settings(caller, work)).filter_map(|place| place.canonicalize().ok());
-        for place in
-            obeyed.filter(|place| writable.iter().any(|folder| place != folder && place.starts_with(folder)))
-        {
-            mounts.add(place, What::Shown);
-        }
+        Ok(())
     }
 }
 
 /// Who commits, as flags of the program inside: the settings that say so stay out.
 pub(super) fn identity(caller: &Caller, work: &Path) -> Vec<OsString> {
     let of = |key: &str, flag: &str| {
-        let value = git(caller, work, &["config", "--get", key])?;
+        let value = git(caller, work, &["config".as_ref(), "--get".as_ref(), key.as_ref()])?;
         let value = value.strip_suffix(b"\n").unwrap_or(&value);
         let value = str::from_utf8(value).ok().filter(|value| !value.is_empty())?;
         Some(format!("{flag}={value}").into())
@@ -91,8 +99,10 @@ fn linked(entry: PathBuf, share: &[PathBuf]) -> Result<Repository, FenceError> {
         base.join(text.trim_end().strip_prefix(key)?).canonicalize().ok()
     };
     let leads = follow(&base, &entry, "gitdir: ").unwrap_or_default();
-    let common =
-        follow(&leads, &leads.join("commondir"), "").filter(|common| leads.starts_with(common.join("worktrees")));
+    // As git makes them, and so in a place that only git's own folder has: whoever can write there had the repository.
+    let common = follow(&leads, &leads.join("commondir"), "").filter(|common| {
+        leads.parent() == Some(&common.join("worktrees")) && is_bare(common) && !leads.starts_with(&base)
+    });
     let back = follow(&leads, &leads.join("gitdir"), "");
     if let Some(common) = common.filter(|_| back.as_ref() == Some(&entry)) {
         let links = ["commondir", "gitdir", "config.worktree"].map(|name| leads.join(name));
@@ -108,20 +118,14 @@ fn is_bare(work: &Path) -> bool {
     work.join("HEAD").is_file() && work.join("objects").is_dir() && work.join("config").is_file()
 }
 
-/// The files of settings that git reads there, what is included, too; and the folder that it takes hooks from.
-fn settings(caller: &Caller, work: &Path) -> Vec<PathBuf> {
-    let listed = git(caller, work, &["config", "--list", "-z", "--show-origin", "--includes", "--name-only"]);
-    let files = listed.iter().flat_map(|listed| listed.split(|byte| *byte == 0));
-    let files = files.filter_map(|origin| origin.strip_prefix(b"file:"));
-    let hooks = git(caller, work, &["rev-parse", "--git-path", "hooks"]);
-    let hooks = hooks.iter().map(|hooks| hooks.strip_suffix(b"\n").unwrap_or(hooks));
-    files.chain(hooks).map(|place| work.join(OsStr::from_bytes(place))).collect()
-}
-
 /// What git says, as the caller would be told. It runs nothing that the repository names.
-fn git(caller: &Caller, work: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
+pub(super) fn git(caller: &Caller, work: &Path, arguments: &[&OsStr]) -> Option<Vec<u8>> {
     let mut git = Command::new(caller.find("git".as_ref())?);
     git.args(arguments).current_dir(work).env_clear().envs(caller.all()).stdin(Stdio::null());
+    // The repository is the one that is here.
+    for name in ["GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE"] {
+        git.env_remove(name);
+    }
     let output = git.output().ok()?;
     output.status.success().then_some(output.stdout)
 }

@@ -40,6 +40,77 @@ fn what_git_runs_or_obeys_outside_cannot_be_changed() {
 }
 
 #[test]
+fn what_git_obeys_in_a_folder_below_cannot_be_exchanged_with_the_folder() {
+    let place = Place::new();
+    place.outside(MADE);
+    place.write("work/settings/git", "[alias]\n\tx = status\n");
+    place.outside(
+        "git config include.path ../settings/git && git config includeIf.onbranch:later.path ../later/git
+         git config core.hooksPath tools/hooks",
+    );
+    for line in [
+        "mv settings moved",
+        "mv tools moved",
+        "touch tools/hooks/pre-commit",
+        "mv later moved",
+        "echo '[core] fsmonitor = x' >later/git",
+    ] {
+        let plan = place.plan(&format!("({line}) 2>/dev/null && echo changed || true"));
+        assert_eq!(place.inside(&plan), "", "{line}");
+    }
+}
+
+#[test]
+fn a_link_in_the_place_of_settings_or_hooks_is_refused() {
+    for (make, link) in [
+        ("mv .git/config .git/other && ln -s other .git/config", "work/.git/config"),
+        ("rm -rf .git/hooks && mkdir hooks && ln -s ../hooks .git/hooks", "work/.git/hooks"),
+        ("mkdir a && ln -s a b && git config core.hooksPath b/hooks", "work/b"),
+    ] {
+        let place = Place::new();
+        place.outside(&format!("{MADE} && {make}"));
+        let refusal = place.refusal(&place.plan("true")).to_string();
+        assert!(refusal.starts_with(&format!("{} is a symbolic link", place.path(link).display())), "{refusal}");
+        place.inside(&Plan { writable_git_config: true, ..place.plan("true") });
+    }
+}
+
+#[test]
+fn a_link_in_the_place_of_a_repository_opens_nothing() {
+    let place = Place::new();
+    place.write("home/.config/autostart/agent", "x");
+    std::os::unix::fs::symlink(place.path("home/.config"), place.path("work/.git")).unwrap();
+    let refusal = place.refusal(&place.plan("true")).to_string();
+    assert!(refusal.contains("does not lead back"), "{refusal}");
+}
+
+#[test]
+fn a_folder_of_work_that_calls_itself_a_worktree_opens_nothing_above_it() {
+    let place = Place::new();
+    place.write("home/projects/other/diary", "x");
+    for (name, text) in [(".git", "gitdir: .\n"), ("commondir", "../..\n"), ("gitdir", ".git\n")] {
+        place.write(&format!("home/projects/worktrees/mine/{name}"), text);
+    }
+    let refusal = place.refusal(&Plan { work: place.path("home/projects/worktrees/mine"), ..place.plan("true") });
+    assert!(refusal.to_string().contains("does not lead back"), "{refusal}");
+}
+
+#[test]
+fn another_worktree_is_not_led_to_other_settings() {
+    let place = Place::new();
+    place.outside(&format!("{MADE} && git worktree add -q ~/tree"));
+    for line in ["echo x >.git/worktrees/tree/commondir", "mv .git/worktrees/tree moved", "mv .git/worktrees moved"]
+    {
+        let plan = place.plan(&format!("({line}) 2>/dev/null && echo changed || true"));
+        assert_eq!(place.inside(&plan), "", "{line}");
+    }
+    place.inside(&place.plan("git worktree add -q another"));
+    let of_tree = Plan { work: place.path("home/tree"), ..place.plan("") };
+    let line = "mv \"$(git rev-parse --git-dir)\" moved 2>/dev/null && echo changed || true";
+    assert_eq!(place.inside(&Plan { command: place.plan(line).command, ..of_tree }), "");
+}
+
+#[test]
 fn a_branch_is_made_and_pushed_with_its_upstream() {
     let place = Place::new();
     place.outside(MADE);
