@@ -147,6 +147,9 @@ pub(crate) enum Command {
     /// Become a command behind a fence that was set up around this program
     #[command(name = "__inside", hide = true)]
     Inside(InsideArgs),
+    /// Take the terminal for the group of this process
+    #[command(name = "__foreground", hide = true)]
+    Foreground,
     /// Print a completion script for a shell
     ///
     /// For bash: `gitdoor completion bash > /etc/bash_completion.d/gitdoor`
@@ -326,6 +329,7 @@ mod tests {
             | Command::Doctor(_)
             | Command::Exec(_)
             | Command::Inside(_)
+            | Command::Foreground
             | Command::Completion { .. } => {
                 panic!("not a command about runs: {line}")
             }

@@ -7,6 +7,7 @@ mod door;
 mod error;
 mod identity;
 mod isolation;
+mod left;
 mod process;
 mod signals;
 mod state;
@@ -26,6 +27,7 @@ use crate::failure::Failure;
 use crate::output;
 use door::Door;
 use isolation::Isolation;
+use left::Left;
 use process::Process;
 use signals::{Ended, Signals};
 use state::{Place, State};
@@ -75,6 +77,7 @@ async fn run(
         isolation.notes().iter().for_each(|note| output::note(note));
     }
     isolation.lead_to(&place, &variables);
+    let left = Left::before(&isolation);
     let started = tokio::select! {
         examined = isolation.examine(args.fence.allow_findings) => {
             examined.and_then(|()| start(&isolation, args, &variables)).map(Ok)
@@ -86,6 +89,7 @@ async fn run(
         Ok(Err(status)) => Ok(status),
         Err(failure) => Err(failure),
     };
+    left.mend();
     let record = door.close().await;
     if let Err(failure) = &record {
         tracing::error!(%failure, "the run's end was not recorded");

@@ -16,20 +16,21 @@ mod repository;
 mod sockets;
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub use caller::Caller;
 pub use examine::{Examined, Finding};
 pub use failure::FenceError;
-pub(crate) use inside::perform as enter;
+pub(crate) use inside::{FOREGROUND, perform as enter, take_terminal};
 
 use mounts::{Mounts, What};
 use repository::Repository;
 
-/// Started with ^C ignored, since the whole group of a terminal hears it: what runs inside does as it likes, and its
-/// fence stays for as long as it does. `gitdoor` makes it the command's to hear again.
-const HOLD: &str = "trap '' INT QUIT; exec \"$@\"";
+/// Started with signals ignored that a whole group hears, of a terminal or of `timeout`: what runs inside does as it
+/// likes, and its fence stays for as long as it does. `gitdoor` makes them the command's to hear again.
+const HOLD: &str = "trap '' INT QUIT HUP TERM; exec \"$@\"";
 
 /// Namespaces of its own but for the network, which is the door's and the command's; no capability; an end when this
 /// process ends. No session of its own: with one, a terminal has neither job control nor ^C nor a size. What a session
@@ -51,6 +52,9 @@ const BASE: [&str; 15] = [
     "--proc",
     "/proc",
 ];
+
+/// Which namespaces a process is in, of those without which there is no fence.
+const SPACES: [&str; 3] = ["/proc/self/ns/user", "/proc/self/ns/mnt", "/proc/self/ns/pid"];
 
 /// What is run, and what it sees.
 #[derive(Debug, Clone, Default)]
@@ -94,6 +98,7 @@ impl Fence {
             return Err(FenceError::Machine);
         }
         let bwrap = caller.find(OsStr::new("bwrap")).ok_or(FenceError::NoBwrap)?;
+        caller.homes()?;
         if sockets::has_session_bus(&caller) && !inside::hides_abstract_sockets() {
             return Err(FenceError::SessionBus);
         }
@@ -105,12 +110,15 @@ impl Fence {
 
     fn attempt(&self) -> Result<(), FenceError> {
         let mut attempt = Command::new(&self.bwrap);
-        attempt.args(BASE).args(["--tmpfs", "/tmp", "--", "true"]).stdin(Stdio::null());
+        attempt.args(BASE).args(["--tmpfs", "/tmp", "--", "readlink"]).args(SPACES).stdin(Stdio::null());
         let output = attempt.output().map_err(|_why| FenceError::NoBwrap)?;
-        if output.status.success() {
-            return Ok(());
+        if !output.status.success() {
+            return Err(FenceError::Namespaces(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
         }
-        Err(FenceError::Namespaces(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+        let said = String::from_utf8_lossy(&output.stdout);
+        let outside: Vec<_> = SPACES.iter().filter_map(|space| fs::read_link(space).ok()).collect();
+        let own = said.lines().filter(|inside| !outside.iter().any(|space| space.as_os_str() == *inside)).count();
+        if own == SPACES.len() { Ok(()) } else { Err(FenceError::NoFence(self.bwrap.clone())) }
     }
 
     /// What the caller should know of this machine, a line each.
@@ -153,8 +161,8 @@ impl Fence {
             |flag, paths: &[PathBuf]| paths.iter().map(|path| existing(flag, path)).collect::<Result<Vec<_>, _>>();
         let (show, share) = (named("--show", &plan.show)?, named("--share", &plan.share)?);
         // Whoever names it may have made none.
-        let hide: Vec<PathBuf> =
-            plan.hide.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
+        let hide = plan.hide.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
+        let hide: Vec<PathBuf> = hide.filter(|path| !caller::is_of_kernel(path)).collect();
         let mut mounts = Mounts::default();
         for place in self.caller.closed(homes).iter().chain(&hide) {
             mounts.hide(place);
@@ -172,13 +180,19 @@ impl Fence {
         let writable: Vec<PathBuf> = share.iter().chain([&work]).chain(repository.folder()).cloned().collect();
         for (flag, paths) in [("--show", show.as_slice()), ("--share or the working folder", &writable)] {
             for path in paths {
+                if caller::is_of_kernel(path) {
+                    return Err(FenceError::Kernel { flag, path: path.clone() });
+                }
                 refuse_wide(flag, path, homes)?;
                 refuse_hidden(flag, path, &hide)?;
             }
         }
         refuse_wide("the working folder", &work, &self.caller.common())?;
-        if writable.iter().any(|place| self.bwrap.starts_with(place)) {
-            return Err(FenceError::Writable(self.bwrap.clone()));
+        let run = ["bwrap", "git", "gh"].into_iter().flat_map(|name| self.caller.places(name.as_ref()));
+        if let Some(program) =
+            run.chain([self.bwrap.clone()]).find(|it| writable.iter().any(|at| it.starts_with(at)))
+        {
+            return Err(FenceError::Writable(program));
         }
         repository.mount(&mut mounts, &self.caller, &work, &writable, plan.writable_git_config)?;
         mounts.add(self.program.clone(), What::Shown);

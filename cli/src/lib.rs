@@ -58,6 +58,7 @@ fn perform(command: Command) -> Result<ExitCode, Failure> {
         Command::Env(args) => env::perform(*args),
         Command::Doctor(args) => doctor::perform(*args),
         Command::Inside(args) => Ok(fence::enter(args)?),
+        Command::Foreground => fence::take_terminal().map_err(Failure::Runtime),
         Command::Completion { shell } => output::write(&completion(shell)),
     };
     done.map(|()| ExitCode::SUCCESS)

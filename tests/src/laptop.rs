@@ -82,6 +82,17 @@ impl Laptop {
         self.exec(flags, &["sh", "-euc", line]).await
     }
 
+    /// Runs a line of a shell as the developer would, without it.
+    pub async fn bare(&self, line: &str) -> Output {
+        self.client.run(Path::new("sh"), &["-euc", line], b"").await
+    }
+
+    /// How the developer types it, with a line for a shell; neither has quotes in it.
+    pub fn line(&self, flags: &[&str], line: &str) -> String {
+        let arguments = self.arguments(flags, &[]).join(" ");
+        format!("{} {arguments} sh -c \"{line}\"", self.program.display())
+    }
+
     /// Starts it, and does not wait for its end.
     pub fn start(&self, flags: &[&str], line: &str) -> Running {
         let arguments = self.arguments(flags, &["sh", "-euc", line]);
@@ -180,8 +191,14 @@ impl Laptop {
 
     /// The same machine with another `PATH`.
     #[must_use]
-    pub fn with_path(mut self, path: &str) -> Self {
-        self.client = self.client.env("PATH", path);
+    pub fn with_path(self, path: &str) -> Self {
+        self.with_variable("PATH", path)
+    }
+
+    /// The same machine with another variable.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.client = self.client.env(name, value);
         self
     }
 

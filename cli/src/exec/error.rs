@@ -47,7 +47,7 @@ pub(crate) enum ExecError {
     #[error("{0}")]
     Flag(String),
     /// No folder for the state.
-    #[error("--state-dir: neither it nor XDG_STATE_HOME nor HOME names a folder")]
+    #[error("--state-dir: neither it nor XDG_STATE_HOME nor HOME names a folder by its full name")]
     NoState,
     /// A folder that others may look into.
     #[error("--state-dir {}: others may look into it; a folder of mode 0700, or none yet, is needed", .0.display())]

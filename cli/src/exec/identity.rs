@@ -5,6 +5,8 @@
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 
+use crate::fence::Caller;
+
 /// A file in place of the developer's own.
 pub(super) fn settings() -> String {
     let mut text = "[user]\n".to_owned();
@@ -18,7 +20,7 @@ pub(super) fn settings() -> String {
 
 /// What git itself says, wherever it has it from. Without git there is nobody to read the file either.
 fn value_of(key: &str) -> Option<String> {
-    let mut git = Command::new("git");
+    let mut git = Command::new(Caller::of_this_process().find("git".as_ref())?);
     git.args(["config", "--get", key]).stdin(Stdio::null()).stderr(Stdio::null());
     let output = git.output().ok().filter(|output| output.status.success())?;
     let value = String::from_utf8(output.stdout).ok()?;

@@ -47,7 +47,17 @@ impl Isolation {
             command: args.command.clone(),
             ..Plan::default()
         };
+        // What cannot be fenced is said before gh is asked and a folder is made.
+        fence.command(&plan)?;
         Ok(Self::Fence(Arc::new(fence), Box::new(plan)))
+    }
+
+    /// The folder that a fenced command may write.
+    pub(super) fn work(&self) -> Option<&Path> {
+        match self {
+            Self::Fence(_, plan) => Some(&plan.work),
+            Self::None => None,
+        }
     }
 
     /// What the caller should know of it, a line each.

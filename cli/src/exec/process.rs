@@ -25,9 +25,11 @@ impl Process {
     /// Sends the command a signal.
     pub(super) fn tell(&self, signal: Signal) {
         // bwrap passes nothing on: it is in front of the first process of its namespace, and the command is behind that.
-        let told =
-            self.pid().map(|pid| if self.fenced { behind(pid).and_then(behind).unwrap_or(pid) } else { pid });
-        send(told, signal);
+        let Some(pid) = self.pid().filter(|_| self.fenced) else { return send(self.pid(), signal) };
+        match behind(pid).and_then(behind).filter(|pid| is_begun(*pid)) {
+            Some(command) => send(Some(command), signal),
+            None => self.kill(),
+        }
     }
 
     /// Ends the command, and in a fence all that it has started.
@@ -45,6 +47,13 @@ fn behind(pid: Pid) -> Option<Pid> {
     let pid = pid.as_raw_nonzero();
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
     Pid::from_raw(children.split_whitespace().next()?.parse().ok()?)
+}
+
+/// Whether what is there is the command already, which may hear or ignore what it likes: what comes before it does not.
+fn is_begun(pid: Pid) -> bool {
+    let name = fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).unwrap_or_default();
+    let own = fs::read_to_string("/proc/self/comm").unwrap_or_default();
+    name != own && name.trim_end() != "bwrap"
 }
 
 fn send(pid: Option<Pid>, signal: Signal) {

@@ -1,6 +1,7 @@
 //! Signals, and the wait for the command: whatever comes, this process outlives the command, and ends its run.
 
-use std::io::stdin;
+use std::fs::File;
+use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -93,7 +94,7 @@ impl Signals {
         loop {
             let ended = self.any().await;
             let of_terminal = matches!(ended, Ended::Signal(Signal::INT | Signal::QUIT));
-            if !(of_terminal && is_foreground()) {
+            if !(of_terminal && has_terminal()) {
                 return ended;
             }
         }
@@ -131,9 +132,14 @@ async fn until(last: Option<tokio::time::Instant>) {
     }
 }
 
+/// The terminal that controls this process, wherever its input and output are.
+pub(super) fn terminal() -> io::Result<File> {
+    File::open("/dev/tty")
+}
+
 /// Whether the terminal sends its signals to this process's whole group: the command has had them.
-fn is_foreground() -> bool {
-    tcgetpgrp(stdin()).is_ok_and(|group| group == getpgrp())
+pub(super) fn has_terminal() -> bool {
+    terminal().is_ok_and(|terminal| tcgetpgrp(terminal).is_ok_and(|group| group == getpgrp()))
 }
 
 fn of_command(status: ExitStatus) -> u8 {

@@ -92,7 +92,8 @@ fn private_file(path: &Path) -> io::Result<File> {
 fn usual() -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let absolute = named("XDG_STATE_HOME").filter(|path| path.is_absolute());
-    Some(absolute.or_else(|| Some(named("HOME")?.join(".local/state")))?.join("gitdoor"))
+    let home = || named("HOME").filter(|home| home.is_absolute());
+    Some(absolute.or_else(|| Some(home()?.join(".local/state")))?.join("gitdoor"))
 }
 
 /// The folder of this process's run.
@@ -171,8 +172,10 @@ fn finish(folder: &Path, record: Option<&str>) {
 /// Ends the runs that dead processes left, and removes what is older than is kept. What fails is tried again by the next
 /// process, and keeps nobody from their work.
 pub(super) async fn end_left(place: &Place) {
-    let held = match lock(&place.state) {
+    // Who else has it looks through them now: nobody is waited for.
+    let held = match private_file(&place.state.join(LOCK)).and_then(|file| Ok(file.try_lock().map(|()| file)?)) {
         Ok(held) => held,
+        Err(error) if error.kind() == ErrorKind::WouldBlock => return,
         Err(error) => return tracing::warn!(%error, "the state folder was not looked through"),
     };
     for entry in fs::read_dir(&place.state).into_iter().flatten().flatten() {

@@ -1,7 +1,7 @@
 //! The credential that opens GitHub, from where it is. It stays in this process.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -12,6 +12,7 @@ use secrecy::zeroize::Zeroizing;
 
 use super::ExecError;
 use crate::args::{AppFlags, ExecArgs};
+use crate::fence::Caller;
 
 /// Most bytes of a token; GitHub's have up to some hundreds.
 pub(super) const TOKEN_BYTES: usize = 4096;
@@ -64,11 +65,18 @@ fn read_file(path: &Path) -> Result<SecretString, ExecError> {
 
 /// What the user's own gh has. It may come from its keyring: gh is asked, and no file of its.
 fn ask_gh(host: &str) -> Result<SecretString, ExecError> {
-    let mut gh = Command::new("gh");
+    // Not by a name that is relative: the working folder may be the command's of before.
+    let gh = Caller::of_this_process().find("gh".as_ref());
+    let gh = gh.ok_or_else(|| ExecError::Gh(ErrorKind::NotFound.into()))?;
+    let mut gh = Command::new(gh);
     gh.args(["auth", "token", "--hostname", host]).stdin(Stdio::null()).stderr(Stdio::null());
-    let output = gh.output().map_err(ExecError::Gh)?;
-    let printed = Zeroizing::new(output.stdout);
-    if !output.status.success() {
+    let mut gh = gh.stdout(Stdio::piped()).spawn().map_err(ExecError::Gh)?;
+    let mut printed = Zeroizing::new(Vec::with_capacity(TOKEN_BYTES + 1));
+    let read = gh.stdout.take().map(|output| output.take(TOKEN_BYTES as u64 + 1).read_to_end(&mut printed));
+    // Its output is closed: whatever else it would say, it ends.
+    let status = gh.wait().map_err(ExecError::Gh)?;
+    read.transpose().map_err(ExecError::Gh)?;
+    if printed.len() <= TOKEN_BYTES && !status.success() {
         return Err(ExecError::NoneOfGh(host.to_owned()));
     }
     token_of("--from-gh", &printed)

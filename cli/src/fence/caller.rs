@@ -144,13 +144,25 @@ impl Caller {
             cargo.flat_map(|home| ["credentials.toml", "credentials"].map(|file| Path::new(home).join(file)));
         let places = self.common().into_iter().chain(named).chain(cargo);
         let full = places.filter(|place| place.is_absolute()).filter_map(|place| place.canonicalize().ok());
+        // Many a variable names /dev/null.
+        let full = full.filter(|place| !is_of_kernel(place));
         // A variable that names the root would hide the machine.
         full.filter(|place| place.parent().is_some()).chain(homes.iter().cloned()).collect()
     }
 
     /// The first program of this name on PATH, by its full name.
-    pub(super) fn find(&self, name: &OsStr) -> Option<PathBuf> {
+    pub(crate) fn find(&self, name: &OsStr) -> Option<PathBuf> {
         self.path().map(|folder| folder.join(name)).find(|program| program.is_file())?.canonicalize().ok()
+    }
+
+    /// Where it is, and what is there, which may be a link.
+    pub(super) fn places(&self, name: &OsStr) -> impl Iterator<Item = PathBuf> {
+        let named = self.path().map(|folder| folder.join(name)).find(|program| program.is_file());
+        let folder = named.as_ref().and_then(|program| program.parent()?.canonicalize().ok());
+        folder
+            .map(|folder| folder.join(name))
+            .into_iter()
+            .chain(named.and_then(|program| program.canonicalize().ok()))
     }
 
     fn path(&self) -> impl Iterator<Item = PathBuf> {
@@ -169,6 +181,16 @@ impl Caller {
         let command = command.filter(|program| hidden.at(program) == Some(What::Empty)).map(with_modules);
         folders.chain(command).collect()
     }
+}
+
+/// Whether it is in `/proc` or `/dev`: the fence has its own.
+pub(super) fn is_of_kernel(place: &Path) -> bool {
+    (place.starts_with("/proc") || place.starts_with("/dev")) && !is_memory(place)
+}
+
+/// A folder of files in `/dev/shm`.
+fn is_memory(place: &Path) -> bool {
+    place.parent().is_some_and(|folder| folder.starts_with("/dev/shm"))
 }
 
 /// A script of npm's is nothing without the modules beside it.

@@ -13,6 +13,9 @@ pub enum FenceError {
     /// The kernel says no.
     #[error("bwrap cannot make a fence here, for which user namespaces are needed{forbidden}: {0}", forbidden = Forbidden)]
     Namespaces(String),
+    /// A program that is called bwrap.
+    #[error("{} makes no fence: what it starts is in the namespaces of who starts it; bubblewrap's own bwrap is needed, first on PATH", .0.display())]
+    NoFence(PathBuf),
     /// A processor that the filter is not written for.
     #[error("there is a fence for x86-64 and arm64 only")]
     Machine,
@@ -61,6 +64,14 @@ pub enum FenceError {
         /// What must be hidden.
         hidden: PathBuf,
     },
+    /// A place in what the fence has of its own.
+    #[error("{flag} {}: the fence has a /proc and a /dev of its own; a place outside of both is needed", .path.display())]
+    Kernel {
+        /// Which flag named it.
+        flag: &'static str,
+        /// What.
+        path: PathBuf,
+    },
     /// A part of a repository.
     #[error("the working folder {} is inside of the repository {}: start at its top, since git needs all of it", .work.display(), .top.display())]
     Part {
@@ -87,7 +98,7 @@ pub enum FenceError {
     )]
     Link(PathBuf),
     /// The fence itself could be exchanged.
-    #[error("{} could be exchanged by the command, which may write there; another bwrap is needed, first on PATH", .0.display())]
+    #[error("{} could be exchanged by the command, which may write there, and is run outside: another of its name is needed, first on PATH", .0.display())]
     Writable(PathBuf),
     /// No outcome of the examination.
     #[error("what is inside of the fence could not be examined: {0}")]
@@ -115,6 +126,7 @@ impl FenceError {
             Self::Unexamined(_) | Self::Open(_) => 1,
             Self::NoBwrap
             | Self::Namespaces(_)
+            | Self::NoFence(_)
             | Self::Machine
             | Self::SessionBus
             | Self::Program(_)
@@ -122,6 +134,7 @@ impl FenceError {
             | Self::Missing { .. }
             | Self::Wide { .. }
             | Self::Holds { .. }
+            | Self::Kernel { .. }
             | Self::Part { .. }
             | Self::Stray { .. }
             | Self::Link(_)
@@ -142,11 +155,13 @@ impl FenceError {
             Self::Command { .. }
             | Self::Unexamined(_)
             | Self::Open(_)
+            | Self::NoFence(_)
             | Self::Program(_)
             | Self::Home
             | Self::Missing { .. }
             | Self::Wide { .. }
             | Self::Holds { .. }
+            | Self::Kernel { .. }
             | Self::Part { .. }
             | Self::Stray { .. }
             | Self::Link(_)

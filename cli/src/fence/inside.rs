@@ -1,13 +1,15 @@
 //! What happens inside, right before the command: who commits is written down, what the mounts leave open is closed, and
 //! this process becomes the command.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
 use landlock::{CompatLevel, Compatible as _, Ruleset, RulesetAttr as _, RulesetError, Scope};
+use rustix::process::getpgrp;
+use rustix::termios::tcsetpgrp;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{FenceError, filter};
@@ -15,6 +17,14 @@ use crate::args::InsideArgs;
 
 /// The command of this program's that does so.
 pub(super) const COMMAND: &str = "__inside";
+
+/// The command of this program's that takes the terminal back from a group that has ended.
+pub(crate) const FOREGROUND: &str = "__foreground";
+
+/// Takes the terminal for this process's group.
+pub(crate) fn take_terminal() -> std::io::Result<()> {
+    Ok(tcsetpgrp(File::open("/dev/tty")?, getpgrp())?)
+}
 
 /// Becomes the command, or says why not.
 pub(crate) fn perform(args: InsideArgs) -> Result<(), FenceError> {
@@ -46,7 +56,7 @@ fn scope(level: CompatLevel) -> Result<landlock::RulesetCreated, RulesetError> {
 fn hear_signals() -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let _runs_here = runtime.enter();
-    for kind in [SignalKind::interrupt(), SignalKind::quit()] {
+    for kind in [SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup(), SignalKind::terminate()] {
         drop(signal(kind)?);
     }
     Ok(())

@@ -197,3 +197,11 @@ fn the_input_of_the_terminal_cannot_be_written() {
     let output = script.output().unwrap();
     assert_eq!(text(&output.stdout).trim(), "1", "EPERM: {}", text(&output.stderr));
 }
+
+#[test]
+fn a_variable_that_names_no_file_leaves_the_devices_as_they_are() {
+    let place = Place::new().variable("GIT_CONFIG_GLOBAL", "/dev/null").variable("NETRC", "/dev/null");
+    let plan =
+        Plan { hide: vec!["/dev/stdin".into()], ..place.plan("echo lost >/dev/null && cat /dev/null && echo ok") };
+    assert_eq!(place.inside(&plan), "ok\n");
+}

@@ -54,17 +54,23 @@ fn it_ends_when_who_started_it_is_killed() {
 }
 
 #[test]
-fn an_interrupt_is_the_commands_to_answer() {
+fn what_a_whole_group_hears_is_the_commands_to_answer() {
+    for signal in ["INT", "QUIT", "TERM", "HUP"] {
+        hears(signal);
+    }
+}
+
+fn hears(signal: &str) {
     let place = Place::new();
-    let line = "trap 'echo heard; exit 42' INT; echo ready; while :; do sleep 0.1; done";
-    let mut child = place.command(&place.plan(line)).process_group(0).stdout(Stdio::piped()).spawn().unwrap();
+    let line = format!("trap 'echo heard; exit 42' {signal}; echo ready; while :; do sleep 0.1; done");
+    let mut child = place.command(&place.plan(&line)).process_group(0).stdout(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut said = String::new();
     output.read_line(&mut said).unwrap();
     assert_eq!(said, "ready\n");
     // As a terminal does: to each of the group.
     let group = format!("-{}", child.id());
-    assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());
+    assert!(Command::new("kill").args(["-s", signal, "--", &group]).status().unwrap().success());
     output.read_to_string(&mut said).unwrap();
     assert_eq!((said.as_str(), child.wait().unwrap().code()), ("ready\nheard\n", Some(42)));
 }

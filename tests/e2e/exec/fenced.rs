@@ -137,3 +137,27 @@ async fn doctor_says_from_inside_what_the_run_may_do_and_finds_no_credential() {
         .says("it may push branches of acme/api other than main")
         .says("no GitHub credential was found");
 }
+
+#[tokio::test]
+async fn a_terminal_that_the_commands_shell_took_is_given_back() {
+    let laptop = laptop();
+    let token = laptop.token_flag();
+    // It takes it for itself, and cannot give it back: the group that had it has no number inside.
+    let exec = laptop.line(&[&token, "--quiet"], "bash --norc -ic true");
+    let typed = format!(
+        "(until test -e ended; do sleep 0.02; done; echo typed) |
+         script -qec '{exec}; touch ended; read word; echo \"got $word\"' /dev/null"
+    );
+    let said = laptop.bare(&typed).await.ok();
+    said.says("got typed");
+}
+
+#[tokio::test]
+async fn a_file_that_leads_git_elsewhere_is_told_of_when_the_command_has_left_one() {
+    let laptop = laptop();
+    let token = laptop.token_flag();
+    laptop.bare("git init --quiet").await.ok();
+    laptop.exec(&[&token, "--quiet"], &["true"]).await.ok().does_not_say("commondir");
+    let said = laptop.shell(&[&token, "--quiet"], "echo . >.git/commondir").await.ok();
+    said.says(".git/commondir, by which your git obeys settings elsewhere");
+}

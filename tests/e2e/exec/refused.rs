@@ -67,3 +67,33 @@ async fn a_repository_that_github_does_not_confirm_keeps_the_command_from_being_
     let dead = format!("--token-file={}", dead.display());
     refused(&laptop, &["--no-isolation", &dead, "--repository=acme/api"], 1, "is refused by the forge").await;
 }
+
+#[tokio::test]
+async fn a_home_that_is_none_is_said_before_gh_is_asked_or_a_folder_made() {
+    for home in ["", "relative", "/", "/nonexistent"] {
+        let laptop = Laptop::new(PROGRAM, &gh::newest()).with_variable("HOME", home);
+        laptop.exec(&["--from-gh"], &["touch", "ran"]).await.code_is(64).says("HOME: the full name of your home");
+        assert_eq!(names(laptop.work()), Vec::<String>::new(), "{home}");
+        assert!(!laptop.state().exists(), "{home}");
+    }
+}
+
+#[tokio::test]
+async fn what_gh_says_when_it_fails_is_not_printed() {
+    for (line, words) in [
+        ("echo ghp_printed; echo ghp_printed >&2; exit 1", "gh has no token for"),
+        ("echo ghp_printed twice; echo ghp_printed >&2", "one token is needed"),
+        ("exec yes ghp_printed", "one token is needed"),
+    ] {
+        let laptop = Laptop::new(PROGRAM, &gh::newest());
+        let program = laptop.home().join("bin/gh");
+        fs::create_dir(laptop.home().join("bin")).unwrap();
+        fs::write(&program, format!("#!/bin/sh\n{line}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", laptop.home().join("bin").display());
+        let laptop = laptop.with_path(&path);
+        let refused = laptop.exec(&["--from-gh"], &["touch", "ran"]).await.code_is(64);
+        refused.says(words).does_not_say("ghp_printed");
+        assert_eq!(names(laptop.work()), Vec::<String>::new());
+    }
+}
