@@ -35,7 +35,7 @@ const HOLD: &str = "trap '' INT QUIT HUP TERM; exec \"$@\"";
 /// Namespaces of its own but for the network, which is the door's and the command's; no capability; an end when this
 /// process ends. No session of its own: with one, a terminal has neither job control nor ^C nor a size. What a session
 /// would keep out, putting words into the terminal's input, the filter does.
-const BASE: [&str; 15] = [
+const BASE: [&str; 24] = [
     "--unshare-user",
     "--unshare-pid",
     "--unshare-ipc",
@@ -51,6 +51,16 @@ const BASE: [&str; 15] = [
     "/dev",
     "--proc",
     "/proc",
+    // What root may write there without a capability is the whole machine's; bwrap by itself leaves it open.
+    "--ro-bind-try",
+    "/proc/sys",
+    "/proc/sys",
+    "--ro-bind-try",
+    "/proc/fs",
+    "/proc/fs",
+    "--ro-bind-try",
+    "/proc/scsi",
+    "/proc/scsi",
 ];
 
 /// Which namespaces a process is in, of those without which there is no fence.

@@ -51,10 +51,7 @@ pub(super) fn of(folder: &Path, caller: &Caller, work: &Path, writable: &[PathBu
 pub(super) fn link_on(place: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
     let mut at = PathBuf::new();
     for part in place.components() {
-        match part {
-            Component::ParentDir => drop(at.pop()),
-            part => at.push(part),
-        }
+        step(&mut at, part);
         if at.is_symlink() {
             if within(&at, writable) {
                 return Some(at);
@@ -69,13 +66,18 @@ pub(super) fn link_on(place: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
 fn ending_at(place: &Path) -> PathBuf {
     let mut at = PathBuf::new();
     for part in place.components() {
-        match part {
-            Component::ParentDir => drop(at.pop()),
-            part => at.push(part),
-        }
+        step(&mut at, part);
         at = at.canonicalize().unwrap_or(at);
     }
     at
+}
+
+fn step(at: &mut PathBuf, part: Component<'_>) {
+    if part == Component::ParentDir {
+        at.pop();
+    } else {
+        at.push(part);
+    }
 }
 
 fn within(place: &Path, writable: &[PathBuf]) -> bool {

@@ -24,10 +24,10 @@ impl Repository {
         if entry.is_dir() {
             let leads = entry.canonicalize().unwrap_or_else(|_| entry.clone());
             // A link there may be the work of a command that was here before.
-            return match leads == entry || share.iter().any(|shared| leads.starts_with(shared)) {
-                true => Ok(Self { folder: Some(leads), links: Vec::new() }),
-                false => Err(FenceError::Stray { file: entry, leads }),
-            };
+            if leads != entry && !share.iter().any(|shared| leads.starts_with(shared)) {
+                return Err(FenceError::Stray { file: entry, leads });
+            }
+            return Ok(Self { folder: Some(leads), links: Vec::new() });
         }
         if entry.is_file() {
             return linked(entry, share);

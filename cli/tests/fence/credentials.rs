@@ -205,3 +205,14 @@ fn a_variable_that_names_no_file_leaves_the_devices_as_they_are() {
         Plan { hide: vec!["/dev/stdin".into()], ..place.plan("echo lost >/dev/null && cat /dev/null && echo ok") };
     assert_eq!(place.inside(&plan), "ok\n");
 }
+
+#[test]
+fn the_settings_of_the_kernel_are_only_read_by_root_too() {
+    let place = Place::new();
+    let line = "for file in vm/swappiness kernel/core_pattern; do
+            now=$(cat /proc/sys/$file)
+            (echo \"$now\" >/proc/sys/$file) 2>/dev/null && echo written: $file
+        done
+        grep -c ' /proc/sys ro' /proc/self/mountinfo";
+    assert_eq!(place.inside(&place.plan(line)), "1\n");
+}
