@@ -40,12 +40,11 @@ fn a_program_that_is_run_outside_and_that_the_command_could_exchange_is_refused(
         let place = Place::new();
         let path = std::env::var_os("PATH").unwrap();
         let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
-        match found {
-            Some(program) => symlink(program, place.path("work").join(name)).unwrap(),
-            None => {
-                let program = place.write(&format!("work/{name}"), "#!/bin/sh\n");
-                std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-            }
+        if let Some(program) = found {
+            symlink(program, place.path("work").join(name)).unwrap();
+        } else {
+            let program = place.write(&format!("work/{name}"), "#!/bin/sh\n");
+            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         }
         let place = place.first_on_path("work");
         let refusal = place.refusal(&place.plan("true")).to_string();
