@@ -40,7 +40,9 @@ pub fn versions() -> Vec<Version> {
 
 /// Every gh that is here, the oldest first.
 pub fn found() -> Vec<Version> {
-    let entries = fs::read_dir(folder()).into_iter().flatten().flatten();
+    // By the shortest way there: behind a fence, what else is on the way may not be seen.
+    let folder = folder().canonicalize().unwrap_or_else(|_missing| folder());
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<Version> = entries
         .map(|entry| Version {
             program: entry.path().join("gh"),
