@@ -56,27 +56,23 @@ pub fn issue(run: &RunId, purpose: &Purpose, key: &BearerHash, holder: Option<Ho
 }
 
 /// A well-formed ticket, as it was presented: what it says is not proven before [`Presented::verify`].
-pub struct Presented {
+pub struct Presented<'a> {
+    shown: Shown<'a>,
     run: RunId,
     purpose: Purpose,
     signature: Vec<u8>,
-    holder: Option<Holder>,
-    /// Its hash as its presenter's, and as nobody's.
-    hashes: [TicketHash; 2],
 }
 
-impl Presented {
+impl<'a> Presented<'a> {
     /// Reads a ticket.
-    pub fn parse(shown: Shown<'_>) -> Result<Self, InvalidTicket> {
-        let Shown { text, holder } = shown;
-        if text.len() > TICKET_CHARS {
+    pub fn parse(shown: Shown<'a>) -> Result<Self, InvalidTicket> {
+        if shown.text.len() > TICKET_CHARS {
             return Err(InvalidTicket);
         }
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_encoding| InvalidTicket)?;
+        let bytes = URL_SAFE_NO_PAD.decode(shown.text).map_err(|_encoding| InvalidTicket)?;
         let (body, signature) = bytes.split_last_chunk::<MAC_BYTES>().ok_or(InvalidTicket)?;
         let (run, purpose) = read_body(body).ok_or(InvalidTicket)?;
-        let hashes = [holder, None].map(|holder| TicketHash::of(Shown { text, holder }));
-        Ok(Self { run, purpose, signature: signature.to_vec(), holder, hashes })
+        Ok(Self { shown, run, purpose, signature: signature.to_vec() })
     }
 
     /// The run that it claims to be of: whose key to verify it with.
@@ -90,7 +86,7 @@ impl Presented {
     pub fn verify(&self, key: &BearerHash) -> Result<&Purpose, InvalidTicket> {
         let body = body(&self.run, &self.purpose);
         let signed = |holder| mac(key, holder, &body).verify_slice(&self.signature).is_ok();
-        if signed(self.holder) || signed(None) { Ok(&self.purpose) } else { Err(InvalidTicket) }
+        if signed(self.shown.holder) || signed(None) { Ok(&self.purpose) } else { Err(InvalidTicket) }
     }
 
     /// The push that it claims to be of, to look its row up; the row's ticket hash is then the proof.
@@ -105,11 +101,12 @@ impl Presented {
     /// Whether it is the ticket that has this hash, and its presenter's or nobody's in particular.
     #[must_use]
     pub fn has_hash(&self, hash: TicketHash) -> bool {
-        self.hashes.contains(&hash)
+        let Shown { text, holder } = self.shown;
+        [holder, None].into_iter().any(|holder| TicketHash::of(Shown { text, holder }) == hash)
     }
 }
 
-impl fmt::Debug for Presented {
+impl fmt::Debug for Presented<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Presented").field("run", &self.run).field("purpose", &self.purpose).finish_non_exhaustive()
     }
@@ -169,7 +166,7 @@ mod tests {
         issue(run, purpose, &BearerHash::from_bytes(KEY), Some(Holder::of(b"a")))
     }
 
-    fn presented(text: &str) -> Result<Presented, InvalidTicket> {
+    fn presented(text: &str) -> Result<Presented<'_>, InvalidTicket> {
         Presented::parse(Shown { text, holder: Some(Holder::of(b"a")) })
     }
 
@@ -221,7 +218,8 @@ mod tests {
             for bit in 0..good.len() * 8 {
                 let mut bytes = good.clone();
                 bytes[bit / 8] ^= 1 << (bit % 8);
-                let ticket = presented(&URL_SAFE_NO_PAD.encode(bytes));
+                let text = URL_SAFE_NO_PAD.encode(bytes);
+                let ticket = presented(&text);
                 assert!(ticket.is_err() || ticket.unwrap().verify(&BearerHash::from_bytes(KEY)).is_err(), "{bit}");
             }
         }

@@ -110,6 +110,12 @@ impl Door {
         self.store.run(&RunId::parse("r").unwrap()).await.unwrap().unwrap()
     }
 
+    async fn rotate(&self) -> Bearer {
+        let next = Bearer::generate(RunId::parse("r").unwrap()).unwrap();
+        self.store.rotate(next.run_id(), next.hash(), start()).await.unwrap();
+        next
+    }
+
     async fn revoke(&self) {
         let id = RunId::parse("r").unwrap();
         self.store.revoke(&id, start()).await.unwrap();
@@ -446,8 +452,7 @@ async fn a_rotated_bearer_kills_its_tickets_but_the_ledger_row_can_be_closed() {
     let bearer = door.bound().await;
     let found = door.ask(&bearer, discovery("acme/api")).await.unwrap().authorization;
     let pushed = door.ask(&bearer, push("acme/api", &["refs/heads/x"])).await.unwrap().authorization;
-    let next = Bearer::generate(RunId::parse("r").unwrap()).unwrap();
-    door.store.rotate(next.run_id(), next.hash(), start()).await.unwrap();
+    let next = door.rotate().await;
     assert_eq!(reason(door.ask(&bearer, fetch("acme/api")).await), Reason::BearerWrong);
     assert_eq!(reason(door.gate.bind(shown(&found), start()).await), Reason::AuthorizationUnknown);
     assert_eq!(reason(door.gate.renew(shown(&pushed), false, start()).await), Reason::BearerWrong);

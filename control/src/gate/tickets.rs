@@ -104,7 +104,7 @@ impl<S: Store, F: Forge> Gate<S, F> {
     }
 
     /// Whether the ledger knows a ticket as that of its push: proof enough after the bearer was replaced.
-    async fn is_ticket_of(&self, ticket: &Presented, push: PushId) -> Result<bool, Denial> {
+    async fn is_ticket_of(&self, ticket: &Presented<'_>, push: PushId) -> Result<bool, Denial> {
         let row = self.store.push(push).await.map_err(store_denial)?;
         Ok(row.is_some_and(|row| row.ticket.is_some_and(|hash| ticket.has_hash(hash)) && row.run == *ticket.run()))
     }

@@ -49,8 +49,7 @@ async fn a_push_stays_its_holders_when_the_bearer_was_replaced() {
     let door = Door::new();
     let bearer = door.bound().await;
     let pushed = door.ask(&bearer, push("acme/api", &["refs/heads/x"])).await.unwrap().authorization;
-    let next = Bearer::generate(RunId::parse("r").unwrap()).unwrap();
-    door.store.rotate(next.run_id(), next.hash(), start()).await.unwrap();
+    door.rotate().await;
     door.is_of_no_use_to_others(&pushed).await;
     assert_eq!(reason(door.gate.renew(shown(&pushed), false, start()).await), Reason::BearerWrong);
     door.gate.report(report(&pushed, Outcome::Interrupted), start()).await.unwrap();
@@ -95,8 +94,7 @@ async fn what_a_control_of_before_holders_authorized_is_good_to_a_data_plane_tha
     door.gate.bind(shown(&found), start()).await.unwrap();
     let pushed = ask(push("acme/api", &["refs/heads/x"])).await;
     door.gate.renew(shown(&pushed), false, start()).await.unwrap();
-    let next = Bearer::generate(RunId::parse("r").unwrap()).unwrap();
-    door.store.rotate(next.run_id(), next.hash(), start()).await.unwrap();
+    door.rotate().await;
     door.gate.renew(shown(&pushed), true, start()).await.unwrap();
     door.gate.report(report(&pushed, Outcome::Done), start()).await.unwrap();
     assert_eq!(door.pushes().await[0].outcome, Outcome::Done);
