@@ -19,7 +19,11 @@ pub(crate) const CREDENTIALS: [&str; 7] = [
 ];
 
 /// Variables that lead to one. Each does nothing where it is empty.
-const WAYS: [&str; 5] = ["SSH_AUTH_SOCK", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_CONFIG_PARAMETERS", "GH_REPO"];
+pub(crate) const WAYS: [&str; 5] =
+    ["SSH_AUTH_SOCK", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_CONFIG_PARAMETERS", "GH_REPO"];
+
+/// What our own flags are called as variables: they name keys, and are nobody's business in a sandbox.
+pub(crate) const OURS: &str = "GITDOOR_";
 
 /// git's authorities for every host, which win over those that its settings have for one.
 const GIT_AUTHORITIES: &str = "GIT_SSL_CAINFO";

@@ -10,13 +10,11 @@ use std::time::Duration;
 use super::ExecError;
 use super::state::Place;
 use crate::args::{ExecArgs, FenceFlags};
-use crate::env::Variables;
+use crate::env::{OURS, Variables};
 use crate::failure::Failure;
 use crate::fence::{Examined, Fence, FenceError, Plan};
 use crate::output;
 
-/// What our own flags are called as variables: they name keys, and are nobody's business behind the door.
-const OURS: &[u8] = b"GITDOOR_";
 /// An examination that takes longer is told of.
 const LONG: Duration = Duration::from_secs(2);
 
@@ -128,7 +126,7 @@ fn bare(command: &[OsString], variables: &Variables) -> Command {
     for name in variables.unset() {
         process.env_remove(name);
     }
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_bytes().starts_with(OURS)) {
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_bytes().starts_with(OURS.as_bytes())) {
         process.env_remove(name);
     }
     process.envs(variables.set().iter().map(|(name, value)| (name, value)));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::mounts::{Mounts, What};
 use super::{FenceError, sockets};
-use crate::env::CREDENTIALS;
+use crate::env::{CREDENTIALS, OURS, WAYS};
 
 /// Where programs of this user's leave sockets and files for each other, and where other disks are.
 const COMMON: [&str; 5] = ["tmp", "var/tmp", "run", "mnt", "media"];
@@ -37,8 +37,8 @@ const PLACES: [&str; 22] = [
     "XAUTHORITY",
 ];
 
-/// Variables that lead to what is hidden, or tell git of another repository.
-const WAYS: [&str; 24] = [
+/// Variables that lead to other things that are hidden, or tell git of another repository.
+const ELSEWHERE: [&str; 21] = [
     "SSH_AGENT_PID",
     "GPG_AGENT_INFO",
     "DBUS_SESSION_BUS_ADDRESS",
@@ -51,11 +51,8 @@ const WAYS: [&str; 24] = [
     "TMPDIR",
     "TMP",
     "TEMP",
-    "GIT_ASKPASS",
-    "SSH_ASKPASS",
     "VSCODE_GIT_IPC_HANDLE",
     "VSCODE_IPC_HOOK_CLI",
-    "GIT_CONFIG_PARAMETERS",
     "GIT_CONFIG_COUNT",
     "GIT_DIR",
     "GIT_COMMON_DIR",
@@ -64,9 +61,6 @@ const WAYS: [&str; 24] = [
     "GIT_OBJECT_DIRECTORY",
     "GIT_SSH_COMMAND",
 ];
-
-/// Our own flags, among them where the App's key is.
-const OURS: &str = "GITDOOR_";
 
 /// Who runs this.
 #[derive(Debug, Clone)]
@@ -110,7 +104,8 @@ impl Caller {
     /// Those that go in.
     pub(super) fn variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         let stays_out = |name: &str| {
-            name.starts_with(OURS) || CREDENTIALS.iter().chain(&PLACES).chain(&WAYS).any(|known| *known == name)
+            name.starts_with(OURS)
+                || CREDENTIALS.iter().chain(&WAYS).chain(&PLACES).chain(&ELSEWHERE).any(|known| *known == name)
         };
         self.all().filter(move |(name, _)| name.to_str().is_none_or(|name| !stays_out(name)))
     }
