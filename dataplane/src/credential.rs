@@ -1,9 +1,9 @@
-//! Finds the run bearer in a request: one `Authorization`, as Basic (any user name, the bearer as the password),
-//! `token` or `Bearer`. RFC 9110, section 11.
+//! The two credentials: the run bearer that comes in, in one `Authorization` as Basic (any user name, the bearer as the
+//! password), `token` or `Bearer`; and the forge's token that goes up. RFC 9110, section 11.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use gitdoor_proto::Bearer;
+use gitdoor_proto::{Bearer, Token};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
@@ -55,6 +55,12 @@ fn parse(value: &str) -> Option<Bearer> {
     } else {
         None
     }
+}
+
+/// A token as the forge's git takes it: the password of basic authentication.
+#[must_use]
+pub fn basic(token: &Token) -> String {
+    STANDARD.encode(format!("x-access-token:{}", token.expose()))
 }
 
 #[cfg(test)]

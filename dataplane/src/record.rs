@@ -180,10 +180,11 @@ impl Record {
         self.credential(Credential::TokenShaped);
     }
 
-    /// A credential that has no place in an answer.
+    /// A credential that has no place in an answer. A push is both interrupted and refused for one; it counts once.
     fn credential(&self, credential: Credential) {
-        metrics::credentials(credential, 1);
-        self.facts().credential = Some(credential);
+        if self.facts().credential.replace(credential) != Some(credential) {
+            metrics::credentials(credential, 1);
+        }
     }
 
     /// Bytes of the request's body came, decoded.

@@ -228,7 +228,9 @@ impl Refusal {
             }
             Self::Upstream(UpstreamError::NotGit | UpstreamError::Coded)
             | Self::Unsettled(UpstreamError::NotGit | UpstreamError::Coded) => Interruption::UpstreamUnreadable,
-            Self::Upstream(UpstreamError::TokenInAnswer) => Interruption::TokenInAnswer,
+            Self::Upstream(UpstreamError::TokenInAnswer) | Self::Unsettled(UpstreamError::TokenInAnswer) => {
+                Interruption::TokenInAnswer
+            }
             Self::Upstream(_) | Self::Unsettled(_) => Interruption::UpstreamCut,
             Self::Denied(denial) if denial.reason == Reason::RunRevoked => Interruption::Revoked,
             Self::Denied(denial) if denial.reason == Reason::RunExpired => Interruption::Expired,

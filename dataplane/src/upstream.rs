@@ -13,8 +13,6 @@ pub mod storage;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use gitdoor_proto::{RepositoryName, Token};
 use http::header::{HOST, LOCATION};
 use http::uri::{Authority, Scheme};
@@ -31,6 +29,7 @@ use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceExt as _};
 
 use crate::body::Outbound;
+use crate::credential::basic;
 use crate::metrics::Pool;
 use crate::route::Service;
 
@@ -194,8 +193,7 @@ impl GitRequest<'_> {
     }
 
     fn build(&self, uri: Uri, body: Outbound) -> Result<Request<Outbound>, UpstreamError> {
-        let basic = STANDARD.encode(format!("x-access-token:{}", self.token.expose()));
-        let credential = HeaderValue::try_from(format!("Basic {basic}"));
+        let credential = HeaderValue::try_from(format!("Basic {}", basic(self.token)));
         let mut credential = credential.map_err(|_impossible| UpstreamError::Unsendable)?;
         credential.set_sensitive(true);
         let mut request = Request::new(body);

@@ -31,6 +31,7 @@ mod load;
 mod memory;
 mod mint;
 mod mirror;
+mod own_token;
 mod prometheus;
 mod push;
 mod raw_push;

@@ -35,6 +35,14 @@ pub struct Answer {
     pub watch: Option<Watch>,
 }
 
+impl Answer {
+    /// A body that goes as it is, unless it shows what is watched for.
+    #[must_use]
+    pub fn watched(incoming: Incoming, watch: Watch) -> Self {
+        Self { watch: Some(watch), ..incoming.into() }
+    }
+}
+
 impl From<Incoming> for Answer {
     fn from(incoming: Incoming) -> Self {
         Self { first: Bytes::new(), incoming, change: None, watch: None }
@@ -75,7 +83,7 @@ impl Answer {
     }
 
     /// What may go down of bytes that are ready to.
-    fn watched(&mut self, bytes: Bytes) -> Result<Bytes, TokenInAnswer> {
+    fn allowed(&mut self, bytes: Bytes) -> Result<Bytes, TokenInAnswer> {
         match &mut self.watch {
             Some(watch) => watch.push(bytes),
             None => Ok(bytes),
@@ -87,11 +95,11 @@ async fn flow(answer: &mut Answer, feed: &Feed, idle: Duration) -> Result<(), In
     let mut next = Some(std::mem::take(&mut answer.first));
     loop {
         match (next.take(), &mut answer.change) {
-            (Some(bytes), None) => hand_down(answer.watched(bytes)?, feed, idle).await?,
+            (Some(bytes), None) => hand_down(answer.allowed(bytes)?, feed, idle).await?,
             (Some(bytes), Some(change)) => {
                 change.feed(bytes);
                 while let Some(bytes) = answer.change.as_mut().map_or(Ok(None), ApiBody::step)? {
-                    hand_down(answer.watched(bytes)?, feed, idle).await?;
+                    hand_down(answer.allowed(bytes)?, feed, idle).await?;
                 }
             }
             (None, _) => {}
@@ -105,7 +113,7 @@ async fn flow(answer: &mut Answer, feed: &Feed, idle: Duration) -> Result<(), In
     }
     if let Some(change) = &mut answer.change {
         let rest = change.finish()?;
-        hand_down(answer.watched(rest)?, feed, idle).await?;
+        hand_down(answer.allowed(rest)?, feed, idle).await?;
     }
     match &mut answer.watch {
         Some(watch) => hand_down(watch.finish(), feed, idle).await,

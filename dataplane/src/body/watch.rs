@@ -1,10 +1,15 @@
-//! An answer of the API, looked through for credentials as it goes down. The token that the very request went up with
-//! never passes. What else has the shape of a token of the forge may be a text of its users, so it passes and is told.
+//! An answer of the forge, looked through for credentials as it goes down. The token that the very request went up with
+//! never passes, neither plain nor as basic authentication writes it. What else has the shape of a token of the forge may
+//! be a text of its users, so it passes and is told.
 
 use bytes::{Bytes, BytesMut};
 use gitdoor_proto::{Token, token_prefix};
+use http::HeaderMap;
 use memchr::memchr_iter;
 use memchr::memmem::Finder;
+
+use crate::credential::basic;
+use crate::upstream::UpstreamError;
 
 /// More than a token's prefix, and than what its shape is known by, before and after its last underscore.
 const SPAN: usize = 64;
@@ -13,10 +18,17 @@ const SPAN: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenInAnswer;
 
-/// Looks through one body.
+impl From<TokenInAnswer> for UpstreamError {
+    fn from(TokenInAnswer: TokenInAnswer) -> Self {
+        Self::TokenInAnswer
+    }
+}
+
+/// Looks through one answer.
 pub struct Watch {
-    token: Finder<'static>,
-    /// The end of what came, which the token may begin with.
+    /// The token, in each form that a request can carry it in.
+    forms: [Finder<'static>; 2],
+    /// The end of what came, which one of them may begin with.
     held: BytesMut,
     shapes: Option<Shapes>,
 }
@@ -25,8 +37,17 @@ impl Watch {
     /// Keeps this token from passing; in a `text`, shapes of tokens are looked for, too.
     #[must_use]
     pub fn new(token: &Token, text: bool) -> Self {
-        let token = Finder::new(token.expose()).into_owned();
-        Self { token, held: BytesMut::new(), shapes: text.then(Shapes::default) }
+        let forms = [Finder::new(token.expose()).into_owned(), Finder::new(&basic(token)).into_owned()];
+        Self { forms, held: BytesMut::new(), shapes: text.then(Shapes::default) }
+    }
+
+    /// Whether a head may go on.
+    pub fn head(&self, head: &HeaderMap) -> Result<(), TokenInAnswer> {
+        if head.values().any(|value| self.shows(value.as_bytes())) { Err(TokenInAnswer) } else { Ok(()) }
+    }
+
+    fn shows(&self, bytes: &[u8]) -> bool {
+        self.forms.iter().any(|form| form.find(bytes).is_some())
     }
 
     /// Takes the next bytes; what may go on of them.
@@ -37,10 +58,11 @@ impl Watch {
             self.held.extend_from_slice(&bytes);
             self.held.split().freeze()
         };
-        if self.token.find(&bytes).is_some() {
+        if self.shows(&bytes) {
             return Err(TokenInAnswer);
         }
-        let held = bytes.split_off(bytes.len() - begun(&bytes, self.token.needle()));
+        let begun = self.forms.iter().map(|form| begun(&bytes, form.needle())).max().unwrap_or_default();
+        let held = bytes.split_off(bytes.len() - begun);
         self.held.extend_from_slice(&held);
         if let Some(shapes) = &mut self.shapes {
             shapes.push(&bytes);
@@ -115,15 +137,14 @@ mod tests {
 
     const TOKEN: &str = "ghs_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789";
 
-    fn watch(token: &str) -> Watch {
+    fn made(token: &str) -> Token {
         let age = Some(prost_types::Duration::default());
-        let token = v1::Token { value: token.into(), id: "1".into(), age };
-        Watch::new(&Token::try_from(token).unwrap(), true)
+        Token::try_from(v1::Token { value: token.into(), id: "1".into(), age }).unwrap()
     }
 
     /// What passes of chunks, and whether a shape was seen.
     fn pass<'a>(token: &str, chunks: impl IntoIterator<Item = &'a [u8]>) -> Result<(Vec<u8>, bool), Vec<u8>> {
-        let (mut watch, mut passed) = (watch(token), Vec::new());
+        let (mut watch, mut passed) = (Watch::new(&made(token), true), Vec::new());
         for chunk in chunks {
             match watch.push(Bytes::copy_from_slice(chunk)) {
                 Ok(bytes) => passed.extend_from_slice(&bytes),
@@ -141,6 +162,18 @@ mod tests {
             for size in 1..=text.len() {
                 let passed = pass(TOKEN, text.as_bytes().chunks(size)).unwrap_err();
                 assert!(before.as_bytes().starts_with(&passed), "{text} by {size}: {}", passed.escape_ascii());
+            }
+        }
+    }
+
+    #[test]
+    fn nor_does_it_as_basic_authentication_writes_it() {
+        // Of three lengths, for base64 writes three bytes at a time.
+        for token in [TOKEN, &TOKEN[..39], &TOKEN[..38]] {
+            let text = format!("Authorization: Basic {}\n", basic(&made(token)));
+            for size in 1..=text.len() {
+                let passed = pass(token, text.as_bytes().chunks(size)).unwrap_err();
+                assert!(b"Authorization: Basic ".starts_with(&passed), "by {size}: {}", passed.escape_ascii());
             }
         }
     }

@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use gitdoor_proto::permit::Grant;
-use gitdoor_proto::{Bearer, RepositoryName};
+use gitdoor_proto::{Bearer, RepositoryName, Token};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::response::Parts;
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::time::{sleep, timeout};
 
 use super::{Allowed, Exchange, Proxy, forwardable};
-use crate::body::{Answer, Body, Outbound};
+use crate::body::{Answer, Body, Outbound, Watch};
 use crate::gate::Granted;
 use crate::git::advertisement::Rewriter;
 use crate::headers;
@@ -37,18 +38,17 @@ impl Proxy {
         asked: RepositoryName,
     ) -> Result<Response<Body>, Refusal> {
         let (repository, _) = forwardable(&allowed.granted.permit)?;
-        let (answer, moved) = self.ask(exchange, &allowed.granted, service, repository, None).await?;
-        let (allowed, answer) = match moved {
-            None => (allowed, answer),
-            Some(name) => {
+        let (allowed, answered) = match self.ask(exchange, &allowed.granted, service, repository, None).await? {
+            Asked::Answered(answered) => (allowed, answered),
+            Asked::Moved(name) => {
                 tracing::info!(request_id = exchange.record.id(), from = %asked, to = %name, "renamed repository");
                 self.discover_renamed(exchange, bearer, allowed, service, &name).await?
             }
         };
-        expect(&answer, service, "advertisement")?;
+        expect(&answered.head.headers, service, "advertisement")?;
         match service {
-            Service::UploadPack => Ok(self.relay(exchange, allowed, answer)),
-            Service::ReceivePack => self.advertise(exchange, allowed, answer).await,
+            Service::UploadPack => Ok(self.relay(exchange, allowed, answered)),
+            Service::ReceivePack => self.advertise(exchange, allowed, answered).await,
         }
     }
 
@@ -60,7 +60,7 @@ impl Proxy {
         mut allowed: Allowed,
         service: Service,
         name: &RepositoryName,
-    ) -> Result<(Allowed, Response<Incoming>), Refusal> {
+    ) -> Result<(Allowed, Answered), Refusal> {
         match service {
             Service::UploadPack => {}
             Service::ReceivePack => {
@@ -68,14 +68,11 @@ impl Proxy {
                 allowed.granted = self.grant(exchange, bearer, question).await?;
             }
         }
-        match self.ask(exchange, &allowed.granted, service, name, None).await? {
-            (answer, None) => Ok((allowed, answer)),
-            (_, Some(_)) => Err(UpstreamError::Redirect.into()),
-        }
+        let asked = self.ask(exchange, &allowed.granted, service, name, None).await?;
+        Ok((allowed, asked.or(UpstreamError::Redirect)?))
     }
 
-    /// Sends what may be sent again (a discovery, or a fetch whose whole body is held) and returns the answer, or the
-    /// name that the forge has for the repository now.
+    /// Sends what may be sent again: a discovery, or a fetch whose whole body is held.
     pub(super) async fn ask(
         &self,
         exchange: &Exchange,
@@ -83,7 +80,7 @@ impl Proxy {
         service: Service,
         repository: &RepositoryName,
         body: Option<Bytes>,
-    ) -> Result<(Response<Incoming>, Option<RepositoryName>), Refusal> {
+    ) -> Result<Asked, Refusal> {
         let (_, token) = forwardable(&granted.permit)?;
         let client = &exchange.head.headers;
         let discovery = body.is_none();
@@ -102,10 +99,10 @@ impl Proxy {
         exchange.record.upstream(answer.status());
         if is_redirect(answer.status()) {
             let name = self.upstream.redirect(&answer, &request).ok_or(UpstreamError::Redirect)?;
-            return Ok((answer, Some(name)));
+            return Ok(Asked::Moved(name));
         }
         match UpstreamError::of(answer.status(), answer.headers()) {
-            None => Ok((answer, None)),
+            None => Ok(Asked::Answered(Answered::of(answer, request.token)?)),
             Some(error) => Err(error.into()),
         }
     }
@@ -115,10 +112,9 @@ impl Proxy {
         &self,
         exchange: &Exchange,
         allowed: Allowed,
-        answer: Response<Incoming>,
+        Answered { head, body }: Answered,
     ) -> Response<Body> {
-        let (head, incoming) = answer.into_parts();
-        self.pass(exchange, allowed, (head.status, headers::downward(&head.headers)), incoming.into())
+        self.pass(exchange, allowed, (head.status, headers::downward(&head.headers)), body)
     }
 
     /// Passes a push advertisement on, without what the door would refuse. No ref leaves before the run is bound.
@@ -126,19 +122,18 @@ impl Proxy {
         &self,
         exchange: &Exchange,
         allowed: Allowed,
-        answer: Response<Incoming>,
+        Answered { mut head, mut body }: Answered,
     ) -> Result<Response<Body>, Refusal> {
-        if is_coded(answer.headers()) {
+        if is_coded(&head.headers) {
             return Err(UpstreamError::Coded.into());
         }
-        let (mut head, mut incoming) = answer.into_parts();
-        let first = self.confirm(&mut incoming).await?;
+        body.first = self.confirm(&mut body.incoming).await?;
         if let Grant::Forward { bind: true, .. } = allowed.granted.permit.grant() {
             self.gate.bind(&allowed.granted).await?;
         }
         head.headers.remove(CONTENT_LENGTH);
         let down = headers::downward(&head.headers);
-        Ok(self.pass(exchange, allowed, (head.status, down), Answer { first, ..incoming.into() }))
+        Ok(self.pass(exchange, allowed, (head.status, down), body))
     }
 
     /// Reads until the advertisement has shown that it is one; returns what of it may go on.
@@ -157,6 +152,39 @@ impl Proxy {
     }
 }
 
+/// What became of a question to the forge.
+pub(super) enum Asked {
+    Answered(Answered),
+    /// The repository has this name now.
+    Moved(RepositoryName),
+}
+
+impl Asked {
+    /// The answer; a repository that has moved is this error.
+    pub(super) fn or(self, moved: UpstreamError) -> Result<Answered, UpstreamError> {
+        match self {
+            Self::Answered(answered) => Ok(answered),
+            Self::Moved(_) => Err(moved),
+        }
+    }
+}
+
+/// An answer that may be passed on: neither its head nor what will be passed on of its body shows the token.
+pub(super) struct Answered {
+    pub(super) head: Parts,
+    pub(super) body: Answer,
+}
+
+impl Answered {
+    /// The answer to a request that went up with this token.
+    pub(super) fn of(answer: Response<Incoming>, token: &Token) -> Result<Self, UpstreamError> {
+        let (head, incoming) = answer.into_parts();
+        let watch = Watch::new(token, false);
+        watch.head(&head.headers)?;
+        Ok(Self { head, body: Answer::watched(incoming, watch) })
+    }
+}
+
 /// Whether an answer may come from a replica that does not know the token yet. A limit of the forge's is none: to ask
 /// again at once is what it forbids.
 pub(super) fn may_be_replication(answer: &Response<Incoming>) -> bool {
@@ -167,8 +195,8 @@ pub(super) fn may_be_replication(answer: &Response<Incoming>) -> bool {
 }
 
 /// An answer of another media type makes git fall back to dumb HTTP, and a fetch then does nothing and succeeds.
-pub(super) fn expect(answer: &Response<Incoming>, service: Service, kind: &str) -> Result<(), UpstreamError> {
-    let media = answer.headers().get(CONTENT_TYPE).and_then(|media| media.to_str().ok()).unwrap_or_default();
+pub(super) fn expect(head: &HeaderMap, service: Service, kind: &str) -> Result<(), UpstreamError> {
+    let media = head.get(CONTENT_TYPE).and_then(|media| media.to_str().ok()).unwrap_or_default();
     let media = media.split(';').next().unwrap_or_default().trim();
     if media.eq_ignore_ascii_case(&format!("application/x-{}-{kind}", service.as_str())) {
         Ok(())

@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use http::Response;
 use tokio::time::{Instant, timeout_at};
 
-use super::discovery::expect;
+use super::discovery::{Asked, expect};
 use super::{Allowed, Exchange, Proxy, forwardable, until};
 use crate::body::{Body, Coding};
 use crate::refusal::Refusal;
@@ -42,15 +42,12 @@ impl Proxy {
     ) -> Result<Response<Body>, Refusal> {
         let (repository, _) = forwardable(&allowed.granted.permit)?;
         let ask = |name| self.ask(exchange, &allowed.granted, Service::UploadPack, name, Some(body.clone()));
-        let answer = match ask(repository).await? {
-            (answer, None) => answer,
-            (_, Some(name)) => match ask(&name).await? {
-                (answer, None) => answer,
-                (_, Some(_again)) => return Err(UpstreamError::Redirect.into()),
-            },
+        let answered = match ask(repository).await? {
+            Asked::Answered(answered) => answered,
+            Asked::Moved(name) => ask(&name).await?.or(UpstreamError::Redirect)?,
         };
-        expect(&answer, Service::UploadPack, "result")?;
-        Ok(self.relay(exchange, allowed, answer))
+        expect(&answered.head.headers, Service::UploadPack, "result")?;
+        Ok(self.relay(exchange, allowed, answered))
     }
 
     /// Forwards a probe: the whole body was read, and the answer says whether a push would be heard.
@@ -61,13 +58,10 @@ impl Proxy {
         body: Bytes,
     ) -> Result<Response<Body>, Refusal> {
         let (repository, _) = forwardable(&allowed.granted.permit)?;
-        match self.ask(exchange, &allowed.granted, Service::ReceivePack, repository, Some(body)).await? {
-            (answer, None) => {
-                expect(&answer, Service::ReceivePack, "result")?;
-                Ok(self.relay(exchange, allowed, answer))
-            }
-            (_, Some(_)) => Err(UpstreamError::Renamed.into()),
-        }
+        let asked = self.ask(exchange, &allowed.granted, Service::ReceivePack, repository, Some(body)).await?;
+        let answered = asked.or(UpstreamError::Renamed)?;
+        expect(&answered.head.headers, Service::ReceivePack, "result")?;
+        Ok(self.relay(exchange, allowed, answered))
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::carry::{Begun, HeldBack, Most, give_back_refused, late, length, pump};
 use super::discovery::{expect, is_coded};
 use super::{Allowed, Exchange, Limits, Proxy, forwardable};
-use crate::body::{Body, Inbound, Outbound, pipe};
+use crate::body::{Body, Inbound, Outbound, Watch, pipe};
 use crate::gate::{Gate, GateError, Granted, Term};
 use crate::git::report_status::{Outcome, Reader};
 use crate::intent::Push;
@@ -205,17 +205,20 @@ impl Carrier {
         if let Some(error) = UpstreamError::of(answer.status(), answer.headers()) {
             return Err(error.into());
         }
-        expect(&answer, Service::ReceivePack, "result")?;
+        expect(answer.headers(), Service::ReceivePack, "result")?;
         if is_coded(answer.headers()) {
             return Err(UpstreamError::Coded.into());
         }
+        let mut watch = Watch::new(token, false);
+        watch.head(answer.headers()).map_err(UpstreamError::from)?;
         let (head, mut incoming) = answer.into_parts();
         down.head(head.headers);
         let mut report = Reader::new(self.push.section.capabilities.side_band_64k);
         while let Some(bytes) = self.frame(&mut incoming).await? {
             report.push(&bytes);
-            down.send(&bytes).await;
+            down.send(&watch.push(bytes).map_err(UpstreamError::from)?).await;
         }
+        down.send(&watch.finish()).await;
         Ok(report.finish(self.push.section.commands.iter().map(|command| command.ref_name.as_ref())))
     }
 

@@ -47,7 +47,7 @@ pub enum UpstreamError {
     /// An answer in a coding that was not asked for.
     #[error("the forge's answer is in a coding that was not asked for")]
     Coded,
-    /// The head of the answer holds the token that the request went up with.
+    /// The answer holds the token that the request went up with.
     #[error("the forge's answer held a credential")]
     TokenInAnswer,
     /// The request cannot be put into HTTP.
@@ -79,7 +79,7 @@ impl UpstreamError {
     #[must_use]
     pub fn is_unsettling(self) -> bool {
         match self {
-            Self::Cut | Self::Silent | Self::NotGit | Self::Coded => true,
+            Self::Cut | Self::Silent | Self::NotGit | Self::Coded | Self::TokenInAnswer => true,
             Self::Status(status) => status.is_server_error(),
             Self::Connect
             | Self::NotFound
@@ -88,7 +88,6 @@ impl UpstreamError {
             | Self::RateLimited(_)
             | Self::Redirect
             | Self::Renamed
-            | Self::TokenInAnswer
             | Self::Unsendable => false,
         }
     }

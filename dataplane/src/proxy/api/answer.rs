@@ -1,10 +1,8 @@
 //! An answer of the API on its way down: its links lead to the door, and no credential is in it.
 
-use gitdoor_proto::Token;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LINK, LOCATION};
 use http::{HeaderValue, Response, StatusCode};
 use hyper::body::Incoming;
-use memchr::memmem;
 
 use super::api_token;
 use crate::api::json::Changes;
@@ -85,7 +83,6 @@ impl Proxy {
         if let Some(location) = of.location {
             down.insert(LOCATION, value(&location)?);
         }
-        keep_token(&down, token)?;
         let meta = head.status == StatusCode::OK && of.target.is_some_and(Target::is_meta);
         let version = meta.then_some(INSTALLED_VERSION);
         let kind = Kind::of(&head.headers, of.target)?;
@@ -94,15 +91,10 @@ impl Proxy {
             headers::forget_bytes(&mut down);
         }
         // A file's content may look like anything.
-        let watch = Some(Watch::new(token, kind != Kind::Opaque));
-        Ok(self.pass(exchange, allowed, (head.status, down), Answer { change, watch, ..incoming.into() }))
+        let watch = Watch::new(token, kind != Kind::Opaque);
+        watch.head(&down).map_err(UpstreamError::from)?;
+        Ok(self.pass(exchange, allowed, (head.status, down), Answer { change, ..Answer::watched(incoming, watch) }))
     }
-}
-
-/// Refuses a head that shows the token that the request went up with.
-fn keep_token(headers: &HeaderMap, token: &Token) -> Result<(), UpstreamError> {
-    let shows = |value: &HeaderValue| memmem::find(value.as_bytes(), token.expose().as_bytes()).is_some();
-    if headers.values().any(shows) { Err(UpstreamError::TokenInAnswer) } else { Ok(()) }
 }
 
 /// The changes that a body needs; none: it goes as it is. Whatever is coded is decoded: in a coding no token is seen.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::body::{Body, Inbound, Outbound, RelayLimits, pass, pipe};
 use crate::gate::{Gate, Granted};
 use crate::proxy::carry::{Begun, HeldBack, Most, give_back_refused, late, length, pump};
-use crate::proxy::discovery::expect;
+use crate::proxy::discovery::{Answered, expect};
 use crate::proxy::{Allowed, Exchange, Proxy, forwardable};
 use crate::record::Record;
 use crate::refusal::Refusal;
@@ -88,18 +88,18 @@ impl Carrier {
                 }
             }
         };
-        let answer = match answered {
-            Ok(answer) => answer,
+        let answered = match answered {
+            Ok(answered) => answered,
             Err(refusal) => {
                 drop(pump);
                 let _ = begin.send(Begun::Refused(refusal, Box::new(inbound)));
                 return;
             }
         };
-        let (head, incoming) = answer.into_parts();
+        let Answered { head, body } = answered;
         let (feed, drink) = pipe();
         let _ = begin.send(Begun::Answer(head.headers, drink));
-        let mut passing = std::pin::pin!(pass(incoming.into(), feed, limits, self.record.clone()));
+        let mut passing = std::pin::pin!(pass(body, feed, limits, self.record.clone()));
         // A head may come while the body still goes up.
         loop {
             tokio::select! {
@@ -124,7 +124,7 @@ impl Carrier {
         connection: &mut Option<PushConnection>,
         body: Outbound,
         lease: &Arc<Lease>,
-    ) -> Result<Response<hyper::body::Incoming>, Refusal> {
+    ) -> Result<Answered, Refusal> {
         let (repository, token) = forwardable(&self.granted.permit)?;
         let request = GitRequest {
             discovery: false,
@@ -148,7 +148,7 @@ impl Carrier {
         if let Some(error) = UpstreamError::of(answer.status(), answer.headers()) {
             return Err(error.into());
         }
-        expect(&answer, Service::UploadPack, "result")?;
-        Ok(answer)
+        expect(answer.headers(), Service::UploadPack, "result")?;
+        Ok(Answered::of(answer, token)?)
     }
 }
