@@ -222,6 +222,18 @@ fn a_container_gets_lines_and_nothing_for_what_it_cannot_unset() {
 }
 
 #[test]
+fn the_lines_of_a_container_are_the_same_to_systemd() {
+    let place = Place::new();
+    for flags in [&["--format=docker"][..], &["--format=docker", "--variables-only"]] {
+        for line in printed(&place.env(flags)).lines() {
+            let (_name, value) = line.split_once('=').unwrap();
+            // What it reads otherwise: escapes anywhere, quotes and white space at the ends.
+            assert!(!value.contains('\\') && value.trim() == value && !value.starts_with(['"', '\'']), "{line}");
+        }
+    }
+}
+
+#[test]
 fn a_pod_gets_its_variables_and_the_mount_of_a_secret() {
     let place = Place::new();
     let output = place.env(&["--format", "kubernetes"]);

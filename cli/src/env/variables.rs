@@ -29,16 +29,17 @@ pub(crate) const OURS: &str = "GITDOOR_";
 const GIT_AUTHORITIES: &str = "GIT_SSL_CAINFO";
 
 /// Where GitHub's repositories are, as a clone, a submodule or a remote names them.
-const FORGE: [&str; 3] = ["https://github.com/", "git@github.com:", "ssh://git@github.com/"];
+pub(crate) const FORGE: [&str; 3] = ["https://github.com/", "git@github.com:", "ssh://git@github.com/"];
 
-/// Reads gh's file, by the shell alone: the bearer is in no argument and in no variable.
+/// Reads gh's file, by the shell alone: the bearer is in no argument and in no variable. No backslash is in it, which
+/// systemd's `EnvironmentFile` would take away.
 const FROM_FILE: &str = "!f() { test \"$1\" = get || exit 0; while read -r key value; do \
-     test \"$key\" = oauth_token: && printf 'username=x-access-token\\npassword=%s\\n' \"$value\"; \
+     test \"$key\" = oauth_token: && echo username=x-access-token && echo \"password=$value\"; \
      done <\"$GH_CONFIG_DIR/hosts.yml\"; }; f";
 
 /// Takes it from where it is already.
 const FROM_VARIABLE: &str = "!f() { test \"$1\" = get || exit 0; \
-     printf 'username=x-access-token\\npassword=%s\\n' \"$GH_ENTERPRISE_TOKEN\"; }; f";
+     echo username=x-access-token && echo \"password=$GH_ENTERPRISE_TOKEN\"; }; f";
 
 /// What is set and what must not be.
 #[derive(Default)]
