@@ -11,7 +11,8 @@ Where it looks:
   the environment; the environments and command lines of the processes that it may read; git's settings at every level, \
 those of every repository in the workspace included; git's credential files and the credential cache; netrc; gh's \
 hosts.yml; ssh keys and the agent; the files of home and workspace, for tokens of GitHub's and private keys by their \
-shape; and what git's helpers answer for github.com. A run's bearer is no finding.
+shape; and what git's helpers answer for github.com. git is asked \
+as it is, and without the settings that variables bring, which any program can leave out. A run's bearer is no finding.
 
 The door:
   Asked what the run may do, and whether it gets anything from GitHub, by --host and --bearer-file; without them, as gh's variables and files say.

@@ -1,8 +1,10 @@
 //! What git's helpers, and a program that asks for passwords, answer for github.com.
 
+use std::path::Path;
 use std::process::Command;
 
 use super::command::{self, Unanswered};
+use super::git_config::without_variables;
 use super::shapes::is_bearer;
 use super::surroundings::Surroundings;
 use super::{Findings, Kind};
@@ -13,20 +15,28 @@ const QUESTION: &[u8] = b"protocol=https\nhost=github.com\n\n";
 /// Asks in each folder of work, whose repository may have a helper of its own.
 pub(super) fn look(surroundings: &Surroundings, findings: &mut Findings) {
     for folder in surroundings.workspaces() {
-        let mut git = Command::new("git");
-        // GIT_ASKPASS stays: editors answer there with a token. Nobody is asked.
-        git.args(["credential", "fill"]).current_dir(folder).env("GIT_TERMINAL_PROMPT", "0");
-        git.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").env("GCM_INTERACTIVE", "0");
-        match command::run(git, QUESTION) {
-            Ok(answer) if is_credential(&answer) => {
-                findings.add(Kind::Helper, format!("git credential fill, in {}", folder.display()));
+        let git = question(folder);
+        let without = without_variables(surroundings, &git);
+        for git in [git].into_iter().chain(without) {
+            match command::run(git, QUESTION) {
+                Ok(answer) if is_credential(&answer) => {
+                    findings.add(Kind::Helper, format!("git credential fill, in {}", folder.display()));
+                    break;
+                }
+                Err(Unanswered::Late) => findings
+                    .stopped_short(format!("{}: git credential fill gave no answer in time", folder.display())),
+                Ok(_) | Err(Unanswered::Missing | Unanswered::Failed) => {}
             }
-            Err(Unanswered::Late) => {
-                findings.stopped_short(format!("{}: git credential fill gave no answer in time", folder.display()));
-            }
-            Ok(_) | Err(Unanswered::Missing | Unanswered::Failed) => {}
         }
     }
+}
+
+fn question(folder: &Path) -> Command {
+    let mut git = Command::new("git");
+    // GIT_ASKPASS stays: editors answer there with a token. Nobody is asked.
+    git.args(["credential", "fill"]).current_dir(folder).env("GIT_TERMINAL_PROMPT", "0");
+    git.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").env("GCM_INTERACTIVE", "0");
+    git
 }
 
 fn is_credential(answer: &[u8]) -> bool {

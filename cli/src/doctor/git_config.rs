@@ -12,6 +12,8 @@ use super::command::{self, Unanswered};
 use super::surroundings::Surroundings;
 use super::{Findings, Kind, shapes, url};
 
+/// Variables by which git has settings of no file, or another file in the place of the user's.
+const VARIABLES: [&str; 3] = ["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_GLOBAL"];
 /// Most repositories whose settings are read.
 const REPOSITORIES: usize = 2000;
 
@@ -24,29 +26,64 @@ pub(super) struct Setting {
     pub(super) value: String,
 }
 
-/// Reads them all; says what could not be read.
-pub(super) fn read(surroundings: &Surroundings) -> (Vec<Setting>, Vec<String>) {
-    let (mut settings, mut unread) = (Vec::new(), Vec::new());
-    let levels = surroundings.homes().iter().map(|home| (of_home(surroundings, home), home));
+/// What was read.
+#[derive(Default)]
+pub(super) struct Read {
+    /// What git obeys here.
+    pub(super) in_force: Vec<Setting>,
+    /// What it would obey without the variables of this environment.
+    pub(super) kept_out: Vec<Setting>,
+    /// What could not be read.
+    pub(super) unread: Vec<String>,
+}
+
+/// Reads them all.
+pub(super) fn read(surroundings: &Surroundings) -> Read {
+    let mut read = Read::default();
+    let homes = surroundings.homes().iter().map(|home| (of_home(surroundings, home), home));
     let repositories = surroundings.workspaces().iter().map(|folder| (list(folder), folder));
+    let levels = homes.chain(repositories).flat_map(|(command, place)| {
+        let without = without_variables(surroundings, &command).map(|command| (command, place, false));
+        [(command, place, true)].into_iter().chain(without)
+    });
     let files = surroundings.tree().configs();
-    let alone = files.iter().take(REPOSITORIES).map(|file| (of_file(file), file));
-    for (command, place) in levels.chain(repositories).chain(alone) {
+    let alone = files.iter().take(REPOSITORIES).map(|file| (of_file(file), file, true));
+    for (command, place, is_in_force) in levels.chain(alone) {
+        let settings = if is_in_force { &mut read.in_force } else { &mut read.kept_out };
         match command::run(command, b"") {
             Ok(printed) => settings.extend(parse(&printed, place)),
             Err(Unanswered::Missing) => {
-                unread.push("git cannot be run: its settings and its helpers were not looked at".to_owned());
-                return (settings, unread);
+                read.unread.push("git cannot be run: its settings and its helpers were not looked at".to_owned());
+                return read;
             }
             Err(Unanswered::Failed | Unanswered::Late) => {
-                unread.push(format!("{}: git cannot read the settings there", place.display()));
+                read.unread.push(format!("{}: git cannot read the settings there", place.display()));
             }
         }
     }
     if files.len() > REPOSITORIES {
-        unread.push(format!("of {} files with git's settings, {REPOSITORIES} were read", files.len()));
+        read.unread.push(format!("of {} files with git's settings, {REPOSITORIES} were read", files.len()));
     }
-    (settings, unread)
+    read
+}
+
+/// A command of git's without the settings that variables bring, where there are some: those of `gitdoor env` keep helpers
+/// and files out, and any program can leave them out.
+pub(super) fn without_variables(surroundings: &Surroundings, command: &Command) -> Option<Command> {
+    VARIABLES.iter().find(|name| surroundings.variable(name).is_some())?;
+    let mut without = Command::new(command.get_program());
+    without.args(command.get_args());
+    command.get_current_dir().map(|folder| without.current_dir(folder));
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => without.env(name, value),
+            None => without.env_remove(name),
+        };
+    }
+    for name in VARIABLES {
+        without.env_remove(name);
+    }
+    Some(without)
 }
 
 /// All levels, as they are in a folder.

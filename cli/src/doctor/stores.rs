@@ -26,7 +26,7 @@ pub(super) fn files(surroundings: &Surroundings) -> Vec<PathBuf> {
 /// The values of an option that helpers of this name have in git's settings.
 pub(super) fn options(surroundings: &Surroundings, helper: &str, option: &str) -> Vec<PathBuf> {
     let is_helper = |key: &str| key.starts_with("credential.") && key.ends_with(".helper");
-    let settings = surroundings.settings().iter().filter(|setting| is_helper(&setting.key));
+    let settings = surroundings.settings().filter(|setting| is_helper(&setting.key));
     let values = settings.filter_map(|setting| value_of(&setting.value, helper, option));
     let absolute = values.filter_map(|value| match value.strip_prefix("~/") {
         Some(rest) => surroundings.homes().first().map(|home| home.join(rest)),

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::Findings;
-use super::git_config::{self, Setting};
+use super::git_config::{self, Read, Setting};
 use super::tree::Tree;
 use crate::args::DoctorArgs;
 
@@ -31,6 +31,8 @@ pub(super) struct Surroundings {
     proc: PathBuf,
     tree: Tree,
     settings: Vec<Setting>,
+    /// What variables keep out of them.
+    kept_out: Vec<Setting>,
     /// What could not be looked at.
     notes: Vec<String>,
 }
@@ -75,11 +77,11 @@ impl Surroundings {
         }
         let tree = Tree::walk(&homes.iter().chain(&workspaces).collect::<Vec<_>>());
         notes.extend(tree.stopped_short());
-        let mut read = Self { environment, homes, workspaces, proc, tree, settings: Vec::new(), notes };
-        let (settings, unread) = git_config::read(&read);
-        read.settings = settings;
-        read.notes.extend(unread);
-        read
+        let (settings, kept_out) = (Vec::new(), Vec::new());
+        let mut this = Self { environment, homes, workspaces, proc, tree, settings, kept_out, notes };
+        let Read { in_force, kept_out, unread } = git_config::read(&this);
+        this.notes.extend(unread);
+        Self { settings: in_force, kept_out, ..this }
     }
 
     /// Says what could not be looked at.
@@ -122,8 +124,13 @@ impl Surroundings {
         &self.tree
     }
 
-    /// git's settings.
-    pub(super) fn settings(&self) -> &[Setting] {
+    /// git's settings, whether or not variables keep them out.
+    pub(super) fn settings(&self) -> impl Iterator<Item = &Setting> {
+        self.settings.iter().chain(&self.kept_out)
+    }
+
+    /// Those that git obeys here.
+    pub(super) fn settings_in_force(&self) -> &[Setting] {
         &self.settings
     }
 

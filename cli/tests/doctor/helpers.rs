@@ -53,6 +53,36 @@ fn what_a_helper_of_git_answers_for_github_is_found() {
     workspace.is_clean();
 }
 
+/// The variables that `gitdoor env` and `gitdoor exec` keep helpers and files of the user's out with.
+fn wired(workspace: Workspace) -> Workspace {
+    let none = workspace.write("none", "");
+    let variables =
+        [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "credential.helper"), ("GIT_CONFIG_VALUE_0", "")];
+    let workspace = variables.into_iter().fold(workspace, |workspace, (name, value)| workspace.env(name, value));
+    workspace.env("GIT_CONFIG_GLOBAL", shown(&none))
+}
+
+#[test]
+fn a_helper_that_only_the_workspaces_variables_keep_out_is_found() {
+    let helper = format!("!echo username=octo; echo password={PASSWORD};:");
+    for settings in ["home/.gitconfig", "work/.git/config"] {
+        let workspace = wired(Workspace::new());
+        workspace.git("work", &["init", "--quiet"]);
+        workspace.is_clean();
+        let file = workspace.path(settings);
+        workspace.git("work", &["config", "--file", &shown(&file), "credential.helper", &helper]);
+        workspace
+            .finds("credential_helper", &format!("git credential fill, in {}", shown(&workspace.path("work"))));
+    }
+}
+
+#[test]
+fn settings_that_only_the_workspaces_variables_keep_out_are_looked_at() {
+    let workspace = wired(Workspace::new());
+    let file = workspace.write("home/.gitconfig", "[http]\n\textraHeader = \"Authorization: token x\"\n");
+    workspace.finds("header", &format!("{}: http.extraheader", shown(&file)));
+}
+
 #[test]
 fn what_a_program_that_asks_for_passwords_answers_is_found() {
     let workspace = Workspace::new();

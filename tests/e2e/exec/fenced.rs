@@ -119,6 +119,28 @@ async fn a_credential_that_the_command_would_have_keeps_it_from_being_started() 
 }
 
 #[tokio::test]
+async fn a_helper_of_the_repositorys_that_has_a_credential_keeps_the_command_from_being_started() {
+    let laptop = laptop();
+    let token = laptop.token_flag();
+    let helper = format!("!echo username=octo; echo password={STORED};:");
+    laptop.bare(&format!("git init --quiet && git config credential.helper '{helper}'")).await.ok();
+    let refused = laptop.exec(&[&token, "--quiet"], &["touch", "ran"]).await.code_is(1);
+    refused.says("credential for github.com, in git credential fill").does_not_say(STORED);
+    assert!(!laptop.work().join("ran").exists());
+}
+
+#[tokio::test]
+async fn what_leads_git_past_the_door_is_told() {
+    let laptop = laptop();
+    let token = laptop.token_flag();
+    laptop.bare("git init --quiet").await.ok();
+    laptop.exec(&[&token, "--quiet"], &["true"]).await.ok().does_not_say("past the door");
+    laptop.bare("git config url.git@github.com:.insteadOf https://github.com/").await.ok();
+    let said = laptop.exec(&[&token, "--quiet"], &["true"]).await.ok();
+    said.says("git is led past the door with https://github.com/..., by url.git@github.com:.insteadof");
+}
+
+#[tokio::test]
 async fn without_bubblewrap_nothing_is_started() {
     let laptop = laptop().with_path("/nonexistent");
     let token = laptop.token_flag();
