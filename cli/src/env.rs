@@ -15,7 +15,7 @@ use gitdoor_proto::bearer::InvalidBearer;
 
 pub(crate) use door::{Door, is_forge};
 pub(crate) use settings::{CONFIG, HOSTS, Settings, replace};
-pub(crate) use variables::{CREDENTIALS, OURS, Variables, WAYS};
+pub(crate) use variables::{CREDENTIALS, EDITOR, FORGE, OURS, Variables, WAYS};
 
 use crate::args::{EnvArgs, Format};
 use crate::failure::Failure;

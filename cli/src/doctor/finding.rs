@@ -38,6 +38,8 @@ pub(crate) enum Kind {
     SshKey,
     /// An agent of ssh answers.
     SshAgent,
+    /// An editor answers with its user's credentials.
+    Editor,
     /// git's helpers have something for github.com.
     Helper,
 }
@@ -62,6 +64,7 @@ impl Kind {
             Self::GhToken => "gh_token",
             Self::SshKey => "ssh_key",
             Self::SshAgent => "ssh_agent",
+            Self::Editor => "editor",
             Self::Helper => "credential_helper",
         }
     }
@@ -85,6 +88,7 @@ impl Kind {
             Self::GhToken => "token of gh",
             Self::SshKey => "ssh private key",
             Self::SshAgent => "ssh agent",
+            Self::Editor => "editor that answers with its user's credentials",
             Self::Helper => "credential for github.com",
         }
     }

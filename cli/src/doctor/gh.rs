@@ -1,4 +1,4 @@
-//! The file in which gh keeps tokens, by host.
+//! The files in which gh, and hub, keep tokens, by host.
 
 use std::path::PathBuf;
 
@@ -19,10 +19,12 @@ pub(super) fn look(surroundings: &Surroundings, findings: &mut Findings) {
     }
 }
 
-/// Where they are.
+/// Where they are; hub, which was there before gh, has the same in a file of its own.
 pub(super) fn files(surroundings: &Surroundings) -> Vec<PathBuf> {
     let named = surroundings.variable("GH_CONFIG_DIR").map(|folder| PathBuf::from(folder).join(HOSTS));
-    named.into_iter().chain(surroundings.in_config("gh/hosts.yml")).collect()
+    let hub = surroundings.variable("HUB_CONFIG").map(PathBuf::from);
+    let usual = ["gh/hosts.yml", "hub"].into_iter().flat_map(|name| surroundings.in_config(name));
+    named.into_iter().chain(hub).chain(usual).collect()
 }
 
 /// The socket by which gh reaches every host, in its `config.yml`.
@@ -74,6 +76,8 @@ mod tests {
         let expected =
             [("github.com", "gho_1"), ("github.com", "gho_1"), ("git.example.com", "sbr_2"), ("ghe.example", "y")];
         assert_eq!(tokens(text), expected);
+        let hub = "---\ngithub.com:\n- user: octo\n  oauth_token: 0123abcd\n  protocol: https\n";
+        assert_eq!(tokens(hub), [("github.com", "0123abcd")]);
         assert_eq!(tokens(""), []);
         assert_eq!(tokens("    oauth_token: x\n"), [("", "x")]);
     }

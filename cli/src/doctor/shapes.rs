@@ -3,13 +3,26 @@
 //! Placeholders of documents and variables of scripts are not taken for credentials.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use gitdoor_proto::{Bearer, token_prefix};
 use memchr::memchr_iter;
 use memchr::memmem::find_iter;
 
 use super::Kind;
 
+/// How many characters of base64 may hold a token.
+const ENCODED_CHARS: RangeInclusive<usize> = 48..=4096;
+/// Base64 without what stands at its end.
+const ENCODED: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone),
+);
 /// Fewest characters of base64 after the first line of a key.
 const KEY_CHARS: usize = 16;
 /// Most characters between a URL's scheme and its host.
@@ -19,8 +32,7 @@ const PASSWORD_CHARS: usize = 8;
 
 /// The kinds of credentials that are in here.
 pub(super) fn find(bytes: &[u8]) -> BTreeSet<Kind> {
-    let tokens = memchr_iter(b'_', bytes).filter_map(|at| token_prefix(bytes, at));
-    let mut kinds: BTreeSet<Kind> = tokens.map(kind).collect();
+    let mut kinds: BTreeSet<Kind> = tokens(bytes).chain(encoded_tokens(bytes)).collect();
     if has_private_key(bytes) {
         kinds.insert(Kind::PrivateKey);
     }
@@ -31,6 +43,19 @@ pub(super) fn find(bytes: &[u8]) -> BTreeSet<Kind> {
         kinds.insert(Kind::UrlPassword);
     }
     kinds
+}
+
+fn tokens(bytes: &[u8]) -> impl Iterator<Item = Kind> {
+    memchr_iter(b'_', bytes).filter_map(|at| token_prefix(bytes, at)).map(kind)
+}
+
+/// Those in base64: the user and password of a header, or of a registry in docker's settings.
+fn encoded_tokens(bytes: &[u8]) -> impl Iterator<Item = Kind> {
+    let words = bytes.split(|byte| !(byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')));
+    let words = words.filter(|word| ENCODED_CHARS.contains(&word.len()));
+    // A single character at the end is of no byte.
+    let whole = words.filter_map(|word| word.get(..word.len() - usize::from(word.len() % 4 == 1)));
+    whole.filter_map(|word| ENCODED.decode(word).ok()).flat_map(|decoded| tokens(&decoded).collect::<Vec<_>>())
 }
 
 fn kind(prefix: &str) -> Kind {

@@ -1,4 +1,4 @@
-//! Keys of ssh, and an agent that signs with some.
+//! Keys of ssh, an agent that signs with some, and an editor that answers likewise.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -6,11 +6,12 @@ use std::path::Path;
 
 use super::surroundings::Surroundings;
 use super::{Findings, Kind, cache, shapes};
+use crate::env::EDITOR;
 
 /// Most bytes that are read of a key.
 const BYTES: u64 = 64 << 10;
 
-/// Looks into each `.ssh`, and whether an agent answers.
+/// Looks into each `.ssh`, and whether an agent or an editor answers.
 pub(super) fn look(surroundings: &Surroundings, findings: &mut Findings) {
     for folder in surroundings.in_homes(".ssh") {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -20,8 +21,10 @@ pub(super) fn look(surroundings: &Surroundings, findings: &mut Findings) {
             }
         }
     }
-    if let Some(socket) = surroundings.variable("SSH_AUTH_SOCK").filter(|socket| cache::answers(socket.into())) {
-        findings.add(Kind::SshAgent, format!("SSH_AUTH_SOCK: {socket}"));
+    for (name, kind) in [("SSH_AUTH_SOCK", Kind::SshAgent), (EDITOR, Kind::Editor)] {
+        if let Some(socket) = surroundings.variable(name).filter(|socket| cache::answers(socket.into())) {
+            findings.add(kind, format!("{name}: {socket}"));
+        }
     }
 }
 

@@ -19,8 +19,11 @@ pub(crate) const CREDENTIALS: [&str; 7] = [
 ];
 
 /// Variables that lead to one. Each does nothing where it is empty.
-pub(crate) const WAYS: [&str; 5] =
-    ["SSH_AUTH_SOCK", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_CONFIG_PARAMETERS", "GH_REPO"];
+pub(crate) const WAYS: [&str; 6] =
+    ["SSH_AUTH_SOCK", EDITOR, "GIT_ASKPASS", "SSH_ASKPASS", "GIT_CONFIG_PARAMETERS", "GH_REPO"];
+
+/// The socket by which the terminal of VS Code, and of what is made of it, gets its user's token.
+pub(crate) const EDITOR: &str = "VSCODE_GIT_IPC_HANDLE";
 
 /// What our own flags are called as variables: they name keys, and are nobody's business in a sandbox.
 pub(crate) const OURS: &str = "GITDOOR_";

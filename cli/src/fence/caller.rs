@@ -38,7 +38,7 @@ const PLACES: [&str; 22] = [
 ];
 
 /// Variables that lead to other things that are hidden, or tell git of another repository.
-const ELSEWHERE: [&str; 21] = [
+const ELSEWHERE: [&str; 20] = [
     "SSH_AGENT_PID",
     "GPG_AGENT_INFO",
     "DBUS_SESSION_BUS_ADDRESS",
@@ -51,7 +51,6 @@ const ELSEWHERE: [&str; 21] = [
     "TMPDIR",
     "TMP",
     "TEMP",
-    "VSCODE_GIT_IPC_HANDLE",
     "VSCODE_IPC_HOOK_CLI",
     "GIT_CONFIG_COUNT",
     "GIT_DIR",

@@ -2,6 +2,9 @@
 
 use std::os::unix::fs::symlink;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use super::{BEARER, KEY, PASSWORD, TOKEN, Workspace, shown};
 
 #[test]
@@ -53,7 +56,9 @@ fn what_the_variables_name_in_place_of_the_usual_files_is_looked_into() {
     let netrc = format!("machine github.com password {PASSWORD}\n");
     for (variable, value, name, text, kind) in [
         ("XDG_CONFIG_HOME", "elsewhere", "elsewhere/git/credentials", password, "stored_password"),
-        ("XDG_CONFIG_HOME", "elsewhere", "elsewhere/gh/hosts.yml", token, "gh_token"),
+        ("XDG_CONFIG_HOME", "elsewhere", "elsewhere/gh/hosts.yml", token.clone(), "gh_token"),
+        ("XDG_CONFIG_HOME", "elsewhere", "elsewhere/hub", token.clone(), "gh_token"),
+        ("HUB_CONFIG", "elsewhere/hub", "elsewhere/hub", token, "gh_token"),
         ("NETRC", "elsewhere/netrc", "elsewhere/netrc", netrc, "netrc"),
     ] {
         let workspace = Workspace::new();
@@ -88,6 +93,24 @@ fn what_has_a_credentials_shape_is_found_in_any_file() {
             let file = workspace.write(name, format!("\x7fELF\0\nA='{text}'\n"));
             workspace.finds(kind, &shown(&file));
             workspace.write(name, format!("A='{BEARER}' {PASSWORD}\n"));
+            workspace.is_clean();
+        }
+    }
+}
+
+#[test]
+fn a_token_in_base64_is_found_where_a_registry_or_a_header_has_it() {
+    for user in ["octo", "x-access-token", "x"] {
+        let encoded = STANDARD.encode(format!("{user}:{TOKEN}"));
+        for (name, text) in [
+            ("home/.docker/config.json", format!("{{\"auths\":{{\"ghcr.io\":{{\"auth\":\"{encoded}\"}}}}}}")),
+            ("home/.npmrc", format!("//npm.pkg.github.com/:_auth={encoded}\n")),
+            ("work/.curlrc", format!("header = \"Authorization: Basic {encoded}\"\n")),
+        ] {
+            let workspace = Workspace::new();
+            let file = workspace.write(name, text);
+            workspace.finds("personal_token", &shown(&file));
+            workspace.write(name, STANDARD.encode(format!("{user}:{BEARER}")));
             workspace.is_clean();
         }
     }

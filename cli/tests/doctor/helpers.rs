@@ -41,6 +41,16 @@ fn an_ssh_agent_that_answers_is_found() {
 }
 
 #[test]
+fn an_editor_that_answers_with_credentials_is_found() {
+    let workspace = Workspace::new();
+    let socket = workspace.path("editor");
+    let workspace = workspace.env("VSCODE_GIT_IPC_HANDLE", shown(&socket));
+    workspace.is_clean();
+    let _editor = UnixListener::bind(&socket).unwrap();
+    workspace.finds("editor", &format!("VSCODE_GIT_IPC_HANDLE: {}", shown(&socket)));
+}
+
+#[test]
 fn what_a_helper_of_git_answers_for_github_is_found() {
     let workspace = Workspace::new();
     let helper =
