@@ -14,6 +14,7 @@ mod gh;
 mod git_config;
 mod netrc;
 mod processes;
+mod rewrites;
 mod scrub;
 mod shapes;
 mod ssh;
@@ -34,7 +35,7 @@ use surroundings::Surroundings;
 type Look = fn(&Surroundings, &mut Findings);
 
 /// Every place. Files come last: what another place says of a file, it says better.
-const PLACES: [Look; 10] = [
+const PLACES: [Look; 11] = [
     environment::look,
     processes::look,
     git_config::look,
@@ -44,6 +45,7 @@ const PLACES: [Look; 10] = [
     gh::look,
     ssh::look,
     fill::look,
+    rewrites::look,
     files::look,
 ];
 
@@ -62,6 +64,9 @@ pub(crate) enum Ailment {
     /// A door that is not there.
     #[error("the door cannot be reached from it")]
     Unreachable,
+    /// A door that git does not go to.
+    #[error("git is led past the door")]
+    Astray,
 }
 
 impl Ailment {
@@ -72,6 +77,7 @@ impl Ailment {
             Self::Bearer => "is the run live, and is this its bearer? `gitdoor run show` tells",
             Self::CutOff => "whoever operates the door looks at its App: is it installed there, and not suspended?",
             Self::Unreachable => "is --host the door's name, and may the workspace go there?",
+            Self::Astray => "remove what was named: of two rewrites of one URL git takes the one in the file",
         }
     }
 }
@@ -120,6 +126,9 @@ impl Examination {
             return Some(Ailment::Credentials);
         }
         match self.door {
+            Standing::Unknown | Standing::Open { .. } if !self.findings.astray().is_empty() => {
+                Some(Ailment::Astray)
+            }
             Standing::Unknown | Standing::Open { .. } => None,
             Standing::Refused { .. } => Some(Ailment::Bearer),
             Standing::CutOff { .. } => Some(Ailment::CutOff),

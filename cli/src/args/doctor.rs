@@ -18,12 +18,13 @@ The door:
   Asked what the run may do, and whether it gets anything from GitHub, by --host and --bearer-file; without them, as gh's variables and files say.
 
 Output:
-  Kinds and places, never a value. With --json, one object: clean, complete, findings, scrubbed, notes, door.
+  Kinds and places, never a value. With --json, one object: clean, complete, findings, scrubbed, astray, notes, door.
 
 Exit status:
   0  no GitHub credential was found, and the door, where it is known, takes the bearer and gets
      what it asks of GitHub
-  1  one was found, or the door does not take the bearer, gets nothing from GitHub or cannot be reached
+  1  one was found, or the door does not take the bearer, gets nothing from GitHub or cannot be reached,
+     or a rewrite of GitHub's URLs leads git past it
   2  usage";
 
 /// A workspace to be looked through.

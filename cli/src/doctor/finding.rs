@@ -108,6 +108,8 @@ pub(crate) struct Findings {
     found: BTreeSet<Finding>,
     /// The files that something was found in.
     files: BTreeSet<PathBuf>,
+    /// What leads past the door.
+    astray: BTreeSet<String>,
     notes: Vec<String>,
     incomplete: bool,
 }
@@ -128,6 +130,11 @@ impl Findings {
     /// Whether something was found in this file.
     pub(super) fn is_named(&self, file: &Path) -> bool {
         self.files.contains(file)
+    }
+
+    /// Says what leads past the door.
+    pub(super) fn lead_astray(&mut self, words: impl Into<String>) {
+        self.astray.insert(words.into());
     }
 
     /// Says something that is no finding.
@@ -154,6 +161,11 @@ impl Findings {
     /// What was found, by place.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Finding> {
         self.found.iter()
+    }
+
+    /// What leads past the door, in words.
+    pub(crate) fn astray(&self) -> &BTreeSet<String> {
+        &self.astray
     }
 
     /// What should be known beside it.

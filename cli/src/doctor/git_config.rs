@@ -177,7 +177,7 @@ pub(super) fn subsection(key: &str) -> Option<&str> {
 }
 
 /// A key without what is secret in it.
-fn shown(key: &str) -> String {
+pub(super) fn shown(key: &str) -> String {
     match subsection(key).zip(key.split('.').next()).zip(key.rsplit('.').next()) {
         Some(((url, section), name)) if url::credential_of(url).is_some() => format!("{section}.***.{name}"),
         Some(_) | None if shapes::find(key.as_bytes()).is_empty() => key.to_owned(),

@@ -88,7 +88,10 @@ impl Isolation {
     /// Looks for credentials where the command will be. With `allow` they are told of, and that is all.
     pub(super) async fn examine(&self, allow: bool) -> Result<(), Failure> {
         let Self::Fence(fence, plan) = self else { return Ok(()) };
-        let Examined { findings, notes } = examined(Arc::clone(fence), plan.as_ref().clone()).await?;
+        let Examined { findings, astray, notes } = examined(Arc::clone(fence), plan.as_ref().clone()).await?;
+        for words in astray {
+            output::note(&words);
+        }
         for note in notes {
             tracing::info!(note, "doctor");
         }

@@ -12,6 +12,8 @@ use super::{Fence, FenceError, Plan};
 pub struct Examined {
     /// Credentials that the command would have: there should be none.
     pub findings: Vec<Finding>,
+    /// What leads its git past the door.
+    pub astray: Vec<String>,
     /// What was not looked at.
     pub notes: Vec<String>,
 }

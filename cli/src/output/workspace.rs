@@ -19,6 +19,9 @@ pub(super) fn text(examination: &Examination) -> String {
     for Finding { kind, place } in findings.iter() {
         add(found, &format!("{}, in {place}", kind.words()));
     }
+    for words in findings.astray() {
+        add("astray", words);
+    }
     for words in findings.notes() {
         add("note", words);
     }
@@ -71,6 +74,7 @@ pub(super) fn json(examination: &Examination) -> String {
         "complete": findings.is_complete(),
         "findings": found,
         "scrubbed": scrubbed.as_deref().unwrap_or_default(),
+        "astray": findings.astray(),
         "notes": findings.notes(),
         "door": { "host": host, "standing": standing, "words": words, "run": run },
     }))

@@ -129,6 +129,36 @@ fn a_credential_that_urls_are_rewritten_with_is_found_and_not_shown() {
 }
 
 #[test]
+fn a_rewrite_that_leads_past_the_door_is_told_and_is_no_success() {
+    let none = Workspace::new();
+    let empty = shown(&none.write("none", ""));
+    let variables = [
+        ("GIT_CONFIG_COUNT", "1"),
+        ("GIT_CONFIG_KEY_0", "url.https://git.example.com/.insteadOf"),
+        ("GIT_CONFIG_VALUE_0", "https://github.com/"),
+    ];
+    let workspace = variables.into_iter().fold(Workspace::new(), |made, (name, value)| made.env(name, value));
+    workspace.is_clean();
+    for name in ["insteadof", "pushinsteadof"] {
+        let text = format!("[url \"git@github.com:\"]\n\t{name} = https://github.com/\n");
+        let file = shown(&workspace.write("home/.gitconfig", text));
+        let output = workspace.doctor(&[]);
+        let words =
+            format!("led past the door with https://github.com/..., by url.git@github.com:.{name}, in {file}");
+        assert!(text_of(&output).contains(&words), "{}", text_of(&output));
+        assert_eq!(output.status.code(), Some(1));
+        let value = workspace.json(&[]);
+        assert_eq!((&value["clean"], value["astray"].as_array().unwrap().len()), (&true.into(), 1), "{value}");
+    }
+    // What git does not read leads it nowhere.
+    workspace.env("GIT_CONFIG_GLOBAL", empty).is_clean();
+}
+
+fn text_of(output: &std::process::Output) -> String {
+    super::text(&output.stdout)
+}
+
+#[test]
 fn the_doors_own_settings_are_no_finding() {
     let workspace = Workspace::new();
     workspace.write(
