@@ -42,13 +42,14 @@ pub(crate) fn perform(args: InsideArgs) -> Result<(), FenceError> {
     Err(FenceError::Command { program: program.clone(), why })
 }
 
-/// Whether this kernel can keep abstract sockets of others out: they belong to the network, which is shared.
+/// Whether this kernel can keep abstract sockets of others out, which belong to the network, and signals in: a process
+/// group reaches beyond what can be seen. Both are shared with who starts the command.
 pub(super) fn hides_abstract_sockets() -> bool {
     scope(CompatLevel::HardRequirement).is_ok()
 }
 
 fn scope(level: CompatLevel) -> Result<landlock::RulesetCreated, RulesetError> {
-    Ruleset::default().set_compatibility(level).scope(Scope::AbstractUnixSocket)?.create()
+    Ruleset::default().set_compatibility(level).scope(Scope::AbstractUnixSocket | Scope::Signal)?.create()
 }
 
 /// Signals that were ignored on the way here have a handler once they are listened to, and a program that is started

@@ -1,6 +1,8 @@
 //! How a command ends, and what ends with it.
 
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
@@ -51,6 +53,23 @@ fn it_ends_when_who_started_it_is_killed() {
     starter.wait().unwrap();
     // All that had it is gone.
     assert_eq!(output.read_to_string(&mut line).unwrap(), 0);
+}
+
+#[test]
+fn what_the_command_signals_to_its_group_reaches_nobody_outside() {
+    let place = Place::new();
+    let name = format!("gitdoor-signals-{}", std::process::id());
+    let _listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    // Where the kernel keeps no abstract socket out, and says so, it keeps no signal in.
+    if !place.fence().notes().is_empty() {
+        return;
+    }
+    let command = place.command(&place.plan("kill -KILL 0; kill -KILL -1; echo not killed"));
+    let mut starter = Command::new("sh");
+    starter.args(["-c", "\"$@\"; echo \"outlived $?\"", "sh"]).arg(command.get_program()).args(command.get_args());
+    starter.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = starter.process_group(0).output().unwrap();
+    assert_eq!(text(&output.stdout), "outlived 137\n");
 }
 
 #[test]
