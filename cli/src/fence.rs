@@ -137,6 +137,16 @@ impl Fence {
         if inside::hides_abstract_sockets() { Vec::new() } else { sockets::abstract_notes() }
     }
 
+    /// Where git keeps the settings and everything else of this plan's repository, or would if the command makes one.
+    #[must_use]
+    pub fn repository(&self, plan: &Plan) -> PathBuf {
+        let full = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+        let (work, homes) = (full(&plan.work), self.caller.homes().unwrap_or_default());
+        let share: Vec<_> = plan.share.iter().map(full).collect();
+        let known = Repository::of(&work, &homes, &share).ok().and_then(|repository| repository.folder().cloned());
+        known.unwrap_or_else(|| work.join(".git"))
+    }
+
     /// The command, behind the fence. It ends with the thread that starts it: start it from one that waits for it.
     pub fn command(&self, plan: &Plan) -> Result<Command, FenceError> {
         let homes = self.caller.homes()?;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,10 +50,10 @@ impl Isolation {
         Ok(Self::Fence(Arc::new(fence), Box::new(plan)))
     }
 
-    /// The folder that a fenced command may write.
-    pub(super) fn work(&self) -> Option<&Path> {
+    /// Where git keeps everything of the repository that a fenced command may write.
+    pub(super) fn repository(&self) -> Option<PathBuf> {
         match self {
-            Self::Fence(_, plan) => Some(&plan.work),
+            Self::Fence(fence, plan) => Some(fence.repository(plan)),
             Self::None => None,
         }
     }

@@ -14,15 +14,15 @@ use crate::{fence, output};
 /// How it was before the command was started.
 pub(super) struct Left {
     had_terminal: bool,
-    /// The file that was not there.
+    /// The file that has no place in a repository itself: git has it for worktrees.
     leads: Option<PathBuf>,
 }
 
 impl Left {
     /// Looks how it is.
     pub(super) fn before(isolation: &Isolation) -> Self {
-        let leads = isolation.work().map(|work| work.join(".git/commondir"));
-        Self { had_terminal: has_terminal(), leads: leads.filter(|file| file.symlink_metadata().is_err()) }
+        let leads = isolation.repository().map(|folder| folder.join("commondir"));
+        Self { had_terminal: has_terminal(), leads }
     }
 
     /// Looks again, now that the command has ended.
@@ -32,7 +32,7 @@ impl Left {
         }
         if let Some(file) = self.leads.filter(|file| file.symlink_metadata().is_ok()) {
             output::note(&format!(
-                "the command has left {}, by which your git obeys settings elsewhere: remove it before you run git here",
+                "the command, or one before it, has left {}, by which your git obeys settings elsewhere: remove it before you run git here",
                 file.display()
             ));
         }

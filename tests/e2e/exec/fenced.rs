@@ -182,4 +182,24 @@ async fn a_file_that_leads_git_elsewhere_is_told_of_when_the_command_has_left_on
     laptop.exec(&[&token, "--quiet"], &["true"]).await.ok().does_not_say("commondir");
     let said = laptop.shell(&[&token, "--quiet"], "echo . >.git/commondir").await.ok();
     said.says(".git/commondir, by which your git obeys settings elsewhere");
+    // It is there still, and a command that is killed with `gitdoor` would not have been told of.
+    laptop.exec(&[&token, "--quiet"], &["true"]).await.ok().says(".git/commondir, by which");
+}
+
+#[tokio::test]
+async fn a_file_that_leads_git_elsewhere_is_told_of_where_the_repository_is_beside_its_worktree() {
+    let laptop = laptop();
+    let token = laptop.token_flag();
+    let main = laptop.state().with_file_name("main");
+    let main = main.display();
+    laptop
+        .bare(&format!(
+            "git init --quiet '{main}'; git -C '{main}' commit --quiet --allow-empty -m x; \
+             rmdir \"$PWD\"; git -C '{main}' worktree add --quiet \"$PWD\""
+        ))
+        .await
+        .ok();
+    laptop.exec(&[&token, "--quiet"], &["true"]).await.ok().does_not_say("commondir");
+    let said = laptop.shell(&[&token, "--quiet"], &format!("echo . >'{main}/.git/commondir'")).await.ok();
+    said.says("main/.git/commondir, by which your git obeys settings elsewhere");
 }
