@@ -117,6 +117,9 @@ impl ExecError {
     pub(crate) fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Found(_) => Some("remove them, or start it all the same with --allow-findings"),
+            Self::Gh(why) if why.kind() == io::ErrorKind::NotFound => {
+                Some("no gh is on PATH; use --token-file, or a GitHub App")
+            }
             Self::NoneOfGh(_) => Some("`gh auth login` gives it one; or use --token-file, or a GitHub App"),
             Self::Folder(_)
             | Self::Unreadable { .. }

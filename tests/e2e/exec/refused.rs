@@ -79,6 +79,17 @@ async fn a_home_that_is_none_is_said_before_gh_is_asked_or_a_folder_made() {
 }
 
 #[tokio::test]
+async fn a_gh_that_is_not_there_is_said_with_what_else_there_is() {
+    // The path of everything but gh.
+    let laptop = Laptop::new(PROGRAM, &gh::newest()).with_path("/nonexistent");
+    laptop
+        .exec(&["--from-gh", "--no-isolation"], &["true"])
+        .await
+        .code_is(64)
+        .says("no gh is on PATH; use --token-file");
+}
+
+#[tokio::test]
 async fn what_gh_says_when_it_fails_is_not_printed() {
     for (line, words) in [
         ("echo ghp_printed; echo ghp_printed >&2; exit 1", "gh has no token for"),
