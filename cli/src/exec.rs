@@ -79,7 +79,7 @@ async fn run(
     isolation.lead_to(&place, &variables);
     let left = Left::before(&isolation);
     let started = tokio::select! {
-        examined = isolation.examine(args.fence.allow_findings) => {
+        examined = isolation.examine(args.fence.allow_findings, args.quiet) => {
             examined.and_then(|()| start(&isolation, args, &variables)).map(Ok)
         }
         ended = signals.any() => Ok(Err(ended.status())),

@@ -85,12 +85,14 @@ impl Isolation {
         plan.unset = variables.unset().iter().map(ToString::to_string).collect();
     }
 
-    /// Looks for credentials where the command will be. With `allow` they are told of, and that is all.
-    pub(super) async fn examine(&self, allow: bool) -> Result<(), Failure> {
+    /// Looks for credentials where the command will be. With `allow` they are told of, and that is all; with `quiet`
+    /// nothing else is said.
+    pub(super) async fn examine(&self, allow: bool, quiet: bool) -> Result<(), Failure> {
         let Self::Fence(fence, plan) = self else { return Ok(()) };
-        let Examined { findings, astray, notes } = examined(Arc::clone(fence), plan.as_ref().clone()).await?;
-        for words in astray {
-            output::note(&words);
+        let Examined { findings, astray, notes } =
+            examined(Arc::clone(fence), plan.as_ref().clone(), quiet).await?;
+        for words in astray.iter().filter(|_| !quiet) {
+            output::note(words);
         }
         for note in notes {
             tracing::info!(note, "doctor");
@@ -111,10 +113,11 @@ impl Isolation {
     }
 }
 
-async fn examined(fence: Arc<Fence>, plan: Plan) -> Result<Examined, Failure> {
+async fn examined(fence: Arc<Fence>, plan: Plan, quiet: bool) -> Result<Examined, Failure> {
     let mut work = tokio::task::spawn_blocking(move || fence.examine(&plan));
     let done = match tokio::time::timeout(LONG, &mut work).await {
         Ok(done) => done,
+        Err(_elapsed) if quiet => work.await,
         Err(_elapsed) => {
             output::note("looking for credentials in what the command will see...");
             work.await

@@ -134,9 +134,10 @@ async fn what_leads_git_past_the_door_is_told() {
     let laptop = laptop();
     let token = laptop.token_flag();
     laptop.bare("git init --quiet").await.ok();
-    laptop.exec(&[&token, "--quiet"], &["true"]).await.ok().does_not_say("past the door");
+    laptop.exec(&[&token], &["true"]).await.ok().does_not_say("past the door");
     laptop.bare("git config url.git@github.com:.insteadOf https://github.com/").await.ok();
-    let said = laptop.exec(&[&token, "--quiet"], &["true"]).await.ok();
+    laptop.exec(&[&token, "--quiet"], &["true"]).await.ok().does_not_say("past the door");
+    let said = laptop.exec(&[&token], &["true"]).await.ok();
     said.says("git is led past the door with https://github.com/..., by url.git@github.com:.insteadof");
 }
 
