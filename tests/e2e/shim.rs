@@ -7,7 +7,8 @@ mod words;
 mod worker;
 
 use gitdoor_proto::v1::Identity;
-use gitdoor_tests::shim::{Kind, Port, Shim};
+use gitdoor_tests::port::Port;
+use gitdoor_tests::shim::{Kind, Shim};
 use gitdoor_tests::world::{Run, World};
 
 use crate::PROGRAM;

@@ -28,6 +28,7 @@ pub mod laptop;
 pub mod load;
 pub mod machine;
 pub mod pkt;
+pub mod port;
 pub mod prometheus;
 pub mod raw;
 pub mod recorder;

@@ -4,14 +4,14 @@
 mod programs;
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use socket2::{Domain, Socket, Type};
 use tokio::net::TcpStream;
 use tokio::process::Child;
 
 use crate::authority::Leaf;
+use crate::port::Port;
 use crate::raw::Door;
 use crate::wait::until;
 use crate::world::{Builder, World};
@@ -71,26 +71,11 @@ impl Kind {
     }
 }
 
-/// A port that is a shim's to be: its data planes have to know it, and it has to know them.
-pub struct Port {
-    /// Bound and never listened on, so that nobody else gets the port and the shim still may.
-    _held: Socket,
-    address: SocketAddr,
-}
-
+/// A shim's to be: its data planes have to know it, and it has to know them.
 impl Port {
-    /// Takes one.
-    pub fn take() -> Self {
-        let held = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
-        held.set_reuse_address(true).expect("an option");
-        held.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).expect("a port");
-        let address = held.local_addr().ok().and_then(|address| address.as_socket()).expect("its address");
-        Self { _held: held, address }
-    }
-
     /// A world of two data planes that are known by this port.
     pub fn world(&self, program: &str, kind: Kind) -> Builder {
-        let hosts = format!("--public-host=localhost,localhost:{}", self.address.port());
+        let hosts = format!("--public-host=localhost,localhost:{}", self.address().port());
         let builder = World::builder(program).dataplanes(2).dataplane_flag(&hosts);
         let builder = builder.dataplane_flag("--log-format=json").dataplane_flag("--threads=1");
         if kind.has_tls() { builder } else { builder.plain() }
@@ -146,13 +131,13 @@ impl Shim {
         }
         fs::copy(authority, files.join("ca.pem")).expect("a file");
         let mut command = match kind {
-            Kind::Worker => programs::workerd(port.address, backends, ceiling),
-            Kind::Nginx => programs::nginx(port.address, backends, folder).await,
-            Kind::Haproxy => programs::haproxy("haproxy.cfg", port.address, backends, folder).await,
-            Kind::Passthrough => programs::haproxy("passthrough.cfg", port.address, backends, folder).await,
+            Kind::Worker => programs::workerd(port.address(), backends, ceiling),
+            Kind::Nginx => programs::nginx(port.address(), backends, folder).await,
+            Kind::Haproxy => programs::haproxy("haproxy.cfg", port.address(), backends, folder).await,
+            Kind::Passthrough => programs::haproxy("passthrough.cfg", port.address(), backends, folder).await,
         };
         let mut process = command.spawn().expect("a shim: `tests/run machine` installs it");
-        let listens = until("the shim listens", async || TcpStream::connect(port.address).await.is_ok());
+        let listens = until("the shim listens", async || TcpStream::connect(port.address()).await.is_ok());
         tokio::select! {
             () = listens => {}
             status = process.wait() => panic!("the shim ended with {status:?}"),
@@ -163,14 +148,14 @@ impl Shim {
     /// The URL that clients know.
     pub fn url(&self) -> String {
         let scheme = if self.kind.has_tls() { "https" } else { "http" };
-        format!("{scheme}://localhost:{}", self.port.address.port())
+        format!("{scheme}://localhost:{}", self.port.address().port())
     }
 
     /// For requests by hand.
     pub fn door(&self) -> Door {
         if !self.kind.has_tls() {
-            return Door::plain(self.port.address);
+            return Door::plain(self.port.address());
         }
-        Door::tls(self.port.address, &fs::read_to_string(&self.authority).expect("certificates"))
+        Door::tls(self.port.address(), &fs::read_to_string(&self.authority).expect("certificates"))
     }
 }

@@ -198,10 +198,7 @@ impl World {
             }
             let secured = trust.as_ref().map(Trust::control_flags).unwrap_or_default();
             let flags = merge(merge(flags, &secured), &builder.control_arguments);
-            let mut control = Process::start(part(&name, "__control"), flags).await;
-            // What comes back does so where its clients know it.
-            control.pin("--runs-listen", "runs");
-            control.pin("--gate-listen", "gate");
+            let control = Process::start(part(&name, "__control"), flags).await;
             if let Some(store) = store {
                 let gate = Link::tcp(Place::Tcp(control.address("gate").to_owned())).await;
                 gates.push(url_of(&gate.place().to_string(), trust.is_some()));
@@ -217,10 +214,7 @@ impl World {
             let flags = dataplane_flags(&github, folder.path(), &gates, trust.as_ref(), builder.plain);
             let flags = merge(flags, &builder.dataplane_arguments);
             let name = format!("dataplane-{number}");
-            let mut dataplane = Process::start(part(&name, "__dataplane"), flags).await;
-            dataplane.pin("--listen", "listen");
-            dataplane.pin("--admin-listen", "admin");
-            dataplanes.push(dataplane);
+            dataplanes.push(Process::start(part(&name, "__dataplane"), flags).await);
         }
         let world = Self {
             github,

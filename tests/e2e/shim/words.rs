@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use gitdoor_tests::authority::Authority;
 use gitdoor_tests::behind_shims_that_read;
+use gitdoor_tests::port::Port;
 use gitdoor_tests::raw::Request;
-use gitdoor_tests::shim::{Backend, Kind, Port, Shim};
+use gitdoor_tests::shim::{Backend, Kind, Shim};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;

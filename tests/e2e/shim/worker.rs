@@ -1,8 +1,9 @@
 //! What the Worker alone promises: a ceiling for bodies, and words where git shows some.
 
 use gitdoor_proto::v1::PushOutcome;
+use gitdoor_tests::port::Port;
 use gitdoor_tests::raw::Request;
-use gitdoor_tests::shim::{Kind, Port, Shim};
+use gitdoor_tests::shim::{Kind, Shim};
 use gitdoor_tests::wait::until;
 use gitdoor_tests::world::World;
 

@@ -14,7 +14,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::github::search_path;
+use crate::port::Port;
 
+/// Where a part listens that may do so anywhere.
+const ANY_PORT: &str = "127.0.0.1:0";
 /// How long a part may take to say `ready`.
 const START: Duration = Duration::from_secs(30);
 
@@ -38,11 +41,21 @@ pub struct Process {
     captures: Vec<JoinHandle<()>>,
     addresses: HashMap<String, String>,
     lines: Lines,
+    /// What it comes back to is its own meanwhile.
+    _ports: Vec<Port>,
 }
 
 impl Process {
-    /// Starts it and waits until it serves.
-    pub(crate) async fn start(part: Part, flags: Vec<String>) -> Self {
+    /// Starts it and waits until it serves. What is to listen on any port gets one that it has for good: it comes back
+    /// where its clients know it.
+    pub(crate) async fn start(part: Part, mut flags: Vec<String>) -> Self {
+        let ports = flags.iter_mut().filter_map(|flag| {
+            let name = flag.strip_suffix(ANY_PORT)?.to_owned();
+            let port = Port::take();
+            *flag = format!("{name}{}", port.address());
+            Some(port)
+        });
+        let ports = ports.collect();
         let mut process = Self {
             part,
             flags,
@@ -50,6 +63,7 @@ impl Process {
             captures: Vec::new(),
             addresses: HashMap::new(),
             lines: Lines::default(),
+            _ports: ports,
         };
         process.start_again().await;
         process
@@ -172,13 +186,6 @@ impl Process {
         let status = fs::read_to_string(format!("/proc/{}/status", self.id())).expect("Linux");
         let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("a field");
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
-    }
-
-    /// Gives a flag the address that was bound, for the next start.
-    pub(crate) fn pin(&mut self, flag: &str, address: &str) {
-        let pinned = format!("{flag}={}", self.address(address));
-        self.flags.retain(|known| !known.starts_with(&format!("{flag}=")));
-        self.flags.push(pinned);
     }
 }
 
