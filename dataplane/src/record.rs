@@ -227,7 +227,6 @@ impl Drop for Entry {
         };
         let route = facts.route.as_ref().map_or("none", Route::as_str);
         let trace = self.origin.trace_parent;
-        metrics::streams(-1.0);
         metrics::request(&metrics::Request {
             route,
             status: facts.status,
@@ -268,6 +267,8 @@ impl Drop for Entry {
             elapsed_us = micros(elapsed),
             "request"
         );
+        // Last: where no request is under way any more, each was counted and told of.
+        metrics::streams(-1.0);
     }
 }
 
