@@ -309,6 +309,7 @@ fn with_header(world: &World, run: &Run, scheme: &str) -> Git {
 
 /// How often the door said 401 so far.
 async fn unauthorized(world: &World) -> u64 {
+    world.quiet(0).await;
     let metrics = world.dataplane_admin(0, "/metrics").await.text();
     let lines = metrics.lines().filter(|line| line.starts_with("gitdoor_dataplane_requests_total{"));
     let counts = lines.filter(|line| line.contains("status=\"401\"")).filter_map(|line| line.rsplit(' ').next());

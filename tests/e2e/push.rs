@@ -409,6 +409,8 @@ impl<'a> Costs<'a> {
 
     /// Asserts what has been counted since the last time. A lease is renewed as often as a push is slow.
     async fn assert(&mut self, what: &str, expected: &[(&str, u64)]) {
+        // A request is counted when it has ended, a moment after its client has all of it.
+        self.world.quiet(0).await;
         let now = Self::count(self.world).await;
         let more = now.iter().map(|(kind, count)| (kind.as_str(), count - self.so_far.get(kind).unwrap_or(&0)));
         let more: BTreeMap<&str, u64> = more.filter(|(kind, count)| *count > 0 && *kind != "renew").collect();

@@ -24,9 +24,12 @@ async fn started(change: impl FnOnce(Builder) -> Builder) -> (World, Run) {
     (world, run)
 }
 
-/// What control says of a request: its events, in order.
-fn said_of(world: &World, request_id: &str) -> Vec<Value> {
-    world.control_events().into_iter().filter(|event| event["request_id"] == *request_id).collect()
+/// What control says of a request: its events, in order, once there are so many, which may still be on their way.
+async fn said_of(world: &World, request_id: &str, least: usize) -> Vec<Value> {
+    let of_it = |event: &Value| event["request_id"] == *request_id;
+    let said = || world.control_events().into_iter().filter(of_it).collect::<Vec<_>>();
+    until("control has told of it", async || said().len() >= least).await;
+    said()
 }
 
 fn names(events: &[Value]) -> Vec<&str> {
@@ -58,7 +61,7 @@ async fn the_id_that_git_prints_of_a_refused_push_finds_it_in_both_logs_and_in_t
     let id = line.unwrap().trim();
     let event = world.event("request_id", id).await;
     assert_eq!((&event["route"], &event["reason"]), (&"push".into(), &"default-branch".into()), "{event}");
-    let said = said_of(&world, id);
+    let said = said_of(&world, id, 1).await;
     assert_eq!(names(&said), ["authorize"], "{said:?}");
     assert_eq!((&said[0]["intent"], &said[0]["verdict"]), (&"push".into(), &"default-branch".into()));
     let pushes = ledger(&world, &run).await;
@@ -78,12 +81,12 @@ async fn the_id_of_a_push_in_the_ledger_finds_it_in_both_logs() {
     assert_eq!(pushes[0]["outcome"], "done");
     let event = world.event("request_id", id).await;
     assert_eq!((&event["route"], &event["outcome"]), (&"push".into(), &"done".into()), "{event}");
-    let said = said_of(&world, id);
+    let said = said_of(&world, id, 2).await;
     assert_eq!(names(&said), ["authorize", "report"], "{said:?}");
     assert_eq!((&said[0]["intent"], &said[1]["outcome"]), (&"push".into(), &"done".into()));
     // The discovery before it is a request of its own, which bound the run.
     let discovery = world.event("route", "push-discovery").await;
-    let discovered = said_of(&world, discovery["request_id"].as_str().unwrap());
+    let discovered = said_of(&world, discovery["request_id"].as_str().unwrap(), 2).await;
     assert_eq!(names(&discovered), ["authorize", "bind"], "{discovered:?}");
     // No id is there twice, and each has one event.
     let events = world.events();
@@ -103,8 +106,7 @@ async fn a_trace_of_a_shim_is_in_both_logs_and_never_goes_up() {
         assert_eq!(answer.status, 200, "{}", answer.text());
         let id = answer.header("x-request-id").unwrap();
         let event = world.event("request_id", id).await;
-        let said = said_of(&world, id);
-        assert!(!said.is_empty());
+        let said = said_of(&world, id, 1).await;
         for event in said.iter().chain([&event]) {
             assert_eq!((&event["trace_id"], &event["parent_id"]), (&TRACE_ID.into(), &PARENT_ID.into()), "{event}");
         }
@@ -129,7 +131,7 @@ async fn a_push_keeps_the_trace_of_its_shim_to_its_report() {
     let header = format!("http.extraHeader=traceparent: {TRACE_PARENT}");
     git.run(&["-c", &header, "push", "origin", "HEAD:fix-x"]).await.ok();
     let pushes = ledger(&world, &run).await;
-    let said = said_of(&world, pushes[0]["request_id"].as_str().unwrap());
+    let said = said_of(&world, pushes[0]["request_id"].as_str().unwrap(), 2).await;
     assert_eq!(names(&said), ["authorize", "report"], "{said:?}");
     assert!(said.iter().all(|event| event["trace_id"] == TRACE_ID), "{said:?}");
     world.finish().await;
@@ -143,7 +145,7 @@ async fn a_client_that_is_no_shim_makes_its_requests_part_of_no_trace() {
     assert_eq!(answer.status, 200);
     let id = answer.header("x-request-id").unwrap();
     let event = world.event("request_id", id).await;
-    for event in said_of(&world, id).iter().chain([&event]) {
+    for event in said_of(&world, id, 1).await.iter().chain([&event]) {
         assert!(event.get("trace_id").is_none() && event.get("parent_id").is_none(), "{event}");
     }
     assert_eq!(event["client"], "127.0.0.1");
@@ -163,8 +165,8 @@ async fn a_shim_on_a_unix_socket_is_one_where_it_is_said_to_be() {
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     let event = world.event("trace_id", TRACE_ID).await;
     assert_eq!((&event["route"], event.get("client")), (&"fetch-discovery".into(), None), "{event}");
-    let said = said_of(&world, event["request_id"].as_str().unwrap());
-    assert!(said.iter().all(|event| event["parent_id"] == PARENT_ID) && !said.is_empty(), "{said:?}");
+    let said = said_of(&world, event["request_id"].as_str().unwrap(), 1).await;
+    assert!(said.iter().all(|event| event["parent_id"] == PARENT_ID), "{said:?}");
     world.finish().await;
 }
 

@@ -54,6 +54,7 @@ async fn what_the_forge_writes_into_its_answers_is_counted_as_it_goes() {
     for (kind, count) in [("clone-token", "1"), ("download-url", "1"), ("own-token", "0"), ("token-shaped", "0")] {
         assert_eq!(seen(&world, kind).await, count, "{kind}");
     }
+    until("both are told of", async || world.events().len() == 2).await;
     assert!(world.events().iter().all(|event| event.get("credential").is_none()));
     world.finish().await;
 }

@@ -42,6 +42,7 @@ const STORAGE: &[&str] = &["accept", "host"];
 /// one that reads is said to: `write git POST ...`.
 pub(super) async fn lines(stage: &Stage, after: usize) -> Vec<String> {
     // Of two requests at once gh gives up the one that it needs no more, which may be on its way still.
+    stage.world.quiet(0).await;
     until("every request is whole, or cut", async || came_after(stage, after).iter().all(is_whole_or_cut)).await;
     let requests = came_after(stage, after);
     let asked = requests.iter().filter(|request| request.route != Route::Mint && request.body_end != BodyEnd::Cut);
