@@ -33,6 +33,8 @@ pub(super) fn dataplane_flags(
     let mut flags = vec![
         "--listen=127.0.0.1:0".to_owned(),
         "--admin-listen=127.0.0.1:0".to_owned(),
+        // As many on every machine.
+        "--threads=2".to_owned(),
         format!("--public-host=localhost,{DOOR}"),
         format!("--github-url={}", github.url()),
         format!("--github-api-url={}", github.api_url()),
