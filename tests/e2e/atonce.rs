@@ -12,8 +12,8 @@ use gitdoor_tests::world::{Run, World};
 use tokio::time::{sleep, timeout};
 
 use crate::PROGRAM;
-use crate::bearers::{end_at, from_now};
-use crate::revocation::Trickle;
+use crate::bearers::{end_at, from_now, soon};
+use crate::revocation::Cargo;
 
 /// More than all buffers on the way hold.
 const LARGE: usize = 32 << 20;
@@ -142,22 +142,24 @@ async fn what_a_run_has_under_way_goes_on_when_it_is_adopted_and_is_cut_at_its_t
     world.github.create("acme/api");
     let adopted = world.registration(Identity::Write).repository("acme/api").send().await.unwrap();
     let left = world.register(Identity::Read).await;
-    // The second restart of control is within it.
-    let end = from_now(12);
-    end_at(&mut world, &adopted, end).await;
-    end_at(&mut world, &left, end).await;
+    let cargo = Cargo::load(&world, &adopted, 0, "acme/api", 512 * 1024).await;
+    let fetched = world.github.requests_for(Route::UploadPack).len();
+    let seconds = soon(&mut world, &[&adopted, &left], 8).await;
+    let end = from_now(seconds);
+    end_at(&mut world, &[&adopted, &left], end).await;
 
-    // The second answer is the pack's.
-    let late = Duration::from_secs(14);
+    // The second answer is the pack's, and comes after that.
+    let late = Duration::from_secs(seconds + 2);
     world.github.when(Route::UploadPack).repository("acme/api").skip(1).after(late).then(Fault::None);
     let git = world.git(&adopted);
     let url = git.url("acme/api");
     let clone = tokio::spawn(async move { git.run(&["clone", &url, "late"]).await });
-    let asked = async || world.github.requests_for(Route::UploadPack).len() == 2;
+    let asked = async || world.github.requests_for(Route::UploadPack).len() == fetched + 2;
     until("the clone waits for its pack", asked).await;
     let mut stalled = begun(&world, &adopted, "acme/large").await;
     let cut = begun(&world, &left, "acme/large").await;
-    let mut push = Trickle::start(&world, &adopted, 0, "refs/heads/fix-x").await;
+    let mut push = cargo.start(&world.door(0), &adopted, "refs/heads/fix-x").await.unwrap();
+    push.send(192 * 1024).await;
 
     let adopt = AdoptRunRequest { run_id: adopted.id.clone(), ..Default::default() };
     world.runs().await.adopt_run(adopt).await.unwrap();

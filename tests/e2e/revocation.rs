@@ -15,7 +15,7 @@ use gitdoor_tests::world::{Run, World};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::PROGRAM;
-use crate::bearers::{end_at, from_now};
+use crate::bearers::{end_at, from_now, soon};
 use crate::restart::{outcome, until_pushed};
 
 /// Longer than anything here may take, and much shorter than any time limit of the door's.
@@ -290,9 +290,11 @@ async fn every_data_plane_cuts_the_pushes_of_a_revoked_run_and_no_other() {
 async fn the_end_of_a_runs_time_cuts_its_push() {
     let mut world = World::start(PROGRAM).await;
     let run = bound(&world).await;
-    let end = from_now(6);
-    end_at(&mut world, &run, end).await;
-    let mut push = Trickle::start(&world, &run, 0, "refs/heads/fix-x").await;
+    let cargo = Cargo::load(&world, &run, 0, "acme/api", 512 * 1024).await;
+    let end = from_now(soon(&mut world, &[&run], 4).await);
+    end_at(&mut world, &[&run], end).await;
+    let mut push = cargo.start(&world.door(0), &run, "refs/heads/fix-x").await.unwrap();
+    push.send(192 * 1024).await;
     until_came(&world, 60_000).await;
     until_cut(&world).await;
     push.send_rest().await;
