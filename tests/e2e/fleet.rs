@@ -7,7 +7,7 @@ mod rolling;
 use std::time::Duration;
 
 use gitdoor_proto::v1::{Identity, RunState};
-use gitdoor_tests::raw::Request;
+use gitdoor_tests::raw::{Door, Request};
 use gitdoor_tests::wait::until;
 use gitdoor_tests::world::{Run, World};
 
@@ -61,6 +61,13 @@ async fn bound(world: &World) -> Run {
 async fn asked(world: &World, door: usize, run: &Run) -> (u16, Option<String>) {
     let answer = world.door(door).send(discovery().basic(&run.bearer)).await;
     (answer.status, answer.header("x-gitdoor-reason").map(str::to_owned))
+}
+
+/// Whether a control says that it has its store.
+async fn serves(world: &World, control: usize) -> bool {
+    let (_, address) = world.admin_addresses().remove(control);
+    let request = Request::get("/metrics").header("Connection", "close");
+    Door::plain(address.parse().unwrap()).send(request).await.text().contains("\ngitdoor_control_serving 1\n")
 }
 
 #[tokio::test]
@@ -124,9 +131,9 @@ async fn a_control_that_has_lost_its_store_costs_no_request() {
             assert_eq!(asked(&world, 0, &run).await.0, 200, "{lost} {number}");
         }
         git.run(&["push", "origin", &format!("HEAD:{lost}")]).await.ok();
+        until("it says that it has lost its store", async || !serves(&world, lost).await).await;
         world.links(lost).store.mend();
-        // It is asked again once it answers.
-        tokio::time::sleep(Duration::from_secs(8)).await;
+        until("it serves again", async || serves(&world, lost).await).await;
     }
     world.finish().await;
 }
