@@ -1,5 +1,6 @@
 //! However a command or its `gitdoor exec` ends, the run is over, and nothing of the door answers.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use gitdoor_tests::gh;
@@ -29,8 +30,24 @@ fn is_running(id: u32) -> bool {
     stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-fn answers(port: u16) -> bool {
-    std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+/// What listens at a port: the numbers of its sockets, which no others have. The port may be somebody else's soon.
+fn listeners(port: u16) -> BTreeSet<String> {
+    let (end, listens) = (format!(":{port:04X}"), "0A");
+    let table = fs::read_to_string("/proc/net/tcp").unwrap();
+    let sockets = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let here = sockets.filter(|socket| socket[1].ends_with(&end) && socket[3] == listens);
+    here.map(|socket| socket[9].to_owned()).collect()
+}
+
+/// What listens at a port where something does.
+fn door(port: u16) -> BTreeSet<String> {
+    let door = listeners(port);
+    assert!(!door.is_empty(), "nobody listens at {port}");
+    door
+}
+
+fn is_closed(port: u16, door: &BTreeSet<String>) -> bool {
+    listeners(port).is_disjoint(door)
 }
 
 #[tokio::test]
@@ -59,11 +76,14 @@ async fn what_the_command_leaves_running_finds_nobody() {
          (setsid sh -c 'while ! test -e ../go; do sleep 0.02; done
              git push origin early:late >../late 2>&1; echo $? >../status.part; mv ../status.part ../status' \
              >/dev/null 2>&1 &)
-         echo \"$$ $(git config --get-regexp '^http[.].*[.]proxy$')\""
+         {STAY}"
     );
-    let said = laptop.shell(&[&token, "--no-isolation"], &script).await.ok();
-    let (_, port) = read(said.stdout.trim());
-    assert!(!answers(port));
+    let mut running = laptop.start(&[&token, "--no-isolation"], &script);
+    let (_, port) = read(&running.line().await);
+    let door = door(port);
+    fs::write(laptop.work().join("api/go"), "").unwrap();
+    assert_eq!(running.wait().await, Some(0));
+    assert!(is_closed(port, &door));
     fs::write(laptop.work().join("go"), "").unwrap();
     until("the push that was left has ended", async || laptop.work().join("status").exists()).await;
     assert_eq!(fs::read_to_string(laptop.work().join("status")).unwrap(), "128\n");
@@ -83,11 +103,11 @@ async fn what_a_killed_one_left_is_ended_by_the_next() {
     );
     let mut running = laptop.start(&flags, &script);
     let (command, port) = read(&running.line().await);
-    assert!(answers(port));
+    let door = door(port);
     running.signal("KILL");
     assert_eq!(running.wait().await, None);
     until("the command has ended, too", async || !is_running(command)).await;
-    assert!(!answers(port));
+    assert!(is_closed(port, &door));
     let [place] = laptop.places().try_into().unwrap();
     assert!(names(&place).contains(&"store.sqlite".to_owned()));
 
@@ -108,8 +128,9 @@ async fn two_at_once_leave_each_other_alone() {
     );
     let mut first = laptop.start(&[&token, "--no-isolation"], &script);
     let (_, port) = read(&first.line().await);
+    let door = door(port);
     laptop.shell(&[&token, "--no-isolation"], "git ls-remote --quiet https://github.com/acme/api").await.ok();
-    assert!(answers(port));
+    assert_eq!(listeners(port), door);
     fs::write(laptop.work().join("go"), "").unwrap();
     assert_eq!(first.wait().await, Some(0));
     assert!(laptop.github.ref_of("acme/api", "refs/heads/fix").is_some());
@@ -125,9 +146,9 @@ async fn when_the_program_that_started_it_is_killed_it_ends_and_so_does_the_comm
     let token = laptop.token_flag();
     let mut shell = laptop.start_below_a_shell(&[&token, "--no-isolation"], STAY);
     let (command, port) = read(&shell.line().await);
-    assert!(answers(port));
+    let door = door(port);
     signal(shell.id(), "KILL");
     until("the command has ended", async || !is_running(command)).await;
     until("the run is over", async || laptop.places().iter().all(|place| place.join("run.json").exists())).await;
-    assert!(!answers(port));
+    until("its door is closed", async || is_closed(port, &door)).await;
 }
