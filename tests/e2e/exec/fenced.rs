@@ -60,13 +60,20 @@ async fn the_command_sees_nothing_of_the_developers() {
     laptop.assert_nowhere("the developer's token", token.trim_start_matches("ghs_"));
 }
 
+/// Starts something with this mark that does not end by itself, and goes on when it runs.
+fn left_running(mark: &str) -> String {
+    format!(
+        "setsid sh -c 'echo >up; while :; do sleep 0.02; done' {mark} >/dev/null 2>&1 &
+         until test -e up; do sleep 0.02; done"
+    )
+}
+
 #[tokio::test]
 async fn what_the_command_leaves_running_ends_with_it() {
     let laptop = laptop();
     let token = laptop.token_flag();
-    let mark = format!("left-{}", std::process::id());
-    let script =
-        format!("setsid sh -c 'while :; do sleep 0.02; done' {mark} >/dev/null 2>&1 & sleep 0.1; echo started");
+    let mark = format!("left-{}-", std::process::id());
+    let script = format!("{}\necho started", left_running(&mark));
     laptop.shell(&[&token], &script).await.ok().says("started");
     until("it has ended", async || !is_running(&mark)).await;
 }
@@ -75,11 +82,8 @@ async fn what_the_command_leaves_running_ends_with_it() {
 async fn with_gitdoor_the_command_and_all_that_it_started_are_killed() {
     let laptop = laptop();
     let token = laptop.token_flag();
-    let mark = format!("killed-{}", std::process::id());
-    let script = format!(
-        "setsid sh -c 'while :; do sleep 0.02; done' {mark} >/dev/null 2>&1 &
-         echo started; while :; do sleep 0.02; done"
-    );
+    let mark = format!("killed-{}-", std::process::id());
+    let script = format!("{}\necho started; while :; do sleep 0.02; done", left_running(&mark));
     let mut running = laptop.start(&[&token], &script);
     assert_eq!(running.line().await, "started");
     assert!(is_running(&mark));
