@@ -6,9 +6,11 @@ use std::time::Duration;
 use gitdoor_proto::v1::Identity;
 use gitdoor_tests::pkt;
 use gitdoor_tests::raw::{Connection, Request, Response, chunk};
+use gitdoor_tests::wait::until;
 use gitdoor_tests::world::{Builder, Run, World};
 
 use crate::PROGRAM;
+use crate::push::stored;
 
 /// How long an end of a connection may take.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -169,6 +171,7 @@ async fn a_push_whose_chunks_are_broken_is_cut() {
         connection.write(&chunked(&world, &run, "refs/heads/fix-x", extension)).await.unwrap();
         let said = rest(connection).await;
         assert!(!said.contains("ok refs/heads/fix-x"), "{extension:?}: {said}");
+        until("git has ended", async || world.github.running_backends() == 0).await;
         assert!(world.github.ref_of("acme/api", "refs/heads/fix-x").is_none(), "{extension:?}");
     }
     world.finish().await;
@@ -177,7 +180,7 @@ async fn a_push_whose_chunks_are_broken_is_cut() {
 #[tokio::test]
 async fn a_large_push_passes_in_chunks_and_with_a_length() {
     let (world, run) = world(World::builder(PROGRAM)).await;
-    let git = world.git(&run).cloned("acme/api").await;
+    let git = stored(world.git(&run)).await.limit(Duration::from_secs(90)).cloned("acme/api").await;
     for (branch, buffer) in [("in-chunks", "http.postBuffer=65536"), ("with-a-length", "http.postBuffer=67108864")]
     {
         let mut noise = vec![0; 30 << 20];
