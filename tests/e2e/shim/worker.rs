@@ -54,7 +54,10 @@ async fn a_push_of_real_git_over_the_ceiling_is_413_and_moves_no_ref() {
     git.commit("big", random(2 * CEILING)).await;
     for setting in ["http.postBuffer=1m", "http.postBuffer=100m"] {
         let push = git.run(&["-c", setting, "push", "origin", "HEAD:fix-x"]).await.code_is(1);
-        push.says("error: RPC failed; HTTP 413 curl 22 The requested URL returned error: 413");
+        // The runtime hangs up on who still sends: curl may see that before it has read the answer.
+        let told = ["HTTP 413 curl 22 The requested URL returned error: 413", "curl 55 Send failure"];
+        let told = told.map(|words| format!("error: RPC failed; {words}"));
+        assert!(told.iter().any(|words| push.text().contains(words)), "{push}");
     }
     until("no push is open", async || {
         let shown = world.show(&run).await;
