@@ -82,7 +82,7 @@ async fn git_and_gh_work_with_a_token_which_the_doors_rules_keep_to_one_reposito
         .says("refused: default branch")
         .says("by Octo \"the\" Cat <octo@example.com>")
         .says("PullRequestMerge is not let through")
-        .says("405");
+        .says("HTTP 405");
     assert!(laptop.github.ref_of("acme/api", "refs/heads/fix").is_some());
     assert_eq!(laptop.github.ref_of("acme/web", "refs/heads/fix"), None);
     assert_eq!(laptop.github.mints().len(), 0);

@@ -57,7 +57,7 @@ async fn a_mirror_clones_and_fetches_its_repository_and_can_push_nothing() {
     assert_eq!(world.github.mints().len(), 1, "one token does for both");
 
     let push = ["-c", &helper, "push", "--quiet", &url, "main:refs/heads/x"];
-    mirror.run(&push).await.code_is(128).says("403");
+    mirror.run(&push).await.code_is(128).says("returned error: 403");
     assert_eq!(world.github.ref_of("Acme/Api", "refs/heads/x"), None);
     let other = git.url("acme/lib");
     git.run(&["-c", &helper, "clone", "--quiet", &other, "lib"]).await.code_is(128).says("not found");
