@@ -51,9 +51,9 @@ impl Process {
     pub(crate) async fn start(part: Part, mut flags: Vec<String>) -> Self {
         let ports = flags.iter_mut().filter_map(|flag| {
             let name = flag.strip_suffix(ANY_PORT)?.to_owned();
-            let port = Port::take();
-            *flag = format!("{name}{}", port.address());
-            Some(port)
+            let held = Port::take();
+            *flag = format!("{name}{}", held.address());
+            Some(held)
         });
         let ports = ports.collect();
         let mut process = Self {
