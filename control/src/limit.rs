@@ -82,8 +82,17 @@ pub enum Limit {
 
 impl Limit {
     /// Every limit.
-    pub const ALL: [Self; 6] =
-        [Self::Calls, Self::Revocations, Self::Streams, Self::Sessions, Self::Questions, Self::Time];
+    pub const ALL: [Self; 9] = [
+        Self::Connections,
+        Self::Calls,
+        Self::Tokens,
+        Self::Reads,
+        Self::Revocations,
+        Self::Streams,
+        Self::Sessions,
+        Self::Questions,
+        Self::Time,
+    ];
 
     /// Its name in metrics and logs.
     #[must_use]
@@ -124,6 +133,14 @@ mod tests {
     /// So many commands as fill a section: a length of four digits, two object ids, two spaces, a name.
     fn names(oid: usize, name: &str) -> usize {
         SECTION / (4 + 2 * oid + 2 + name.len())
+    }
+
+    #[test]
+    fn every_limit_that_operators_are_told_of_is_counted_from_the_start() {
+        let (_, told) = include_str!("../../docs/metrics.md").split_once("; `limit` is one\nof ").unwrap();
+        let (told, _) = told.split_once(", of which").unwrap();
+        let told: Vec<_> = told.split(',').map(|name| name.trim().trim_matches('`')).collect();
+        assert_eq!(Limit::ALL.map(Limit::as_str).to_vec(), told);
     }
 
     #[test]
