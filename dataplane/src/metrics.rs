@@ -28,6 +28,7 @@ const SESSIONS: &str = "gitdoor_dataplane_control_sessions";
 const ASKED_AGAIN: &str = "gitdoor_dataplane_questions_asked_again_total";
 const RATE_LIMIT: &str = "gitdoor_dataplane_forge_rate_limit";
 const RATE_REMAINING: &str = "gitdoor_dataplane_forge_rate_limit_remaining";
+const RATE_RESET: &str = "gitdoor_dataplane_forge_rate_limit_reset_timestamp_seconds";
 const CREDENTIALS: &str = "gitdoor_dataplane_credentials_in_answers_total";
 const FIRST_BYTE: &str = "gitdoor_dataplane_upstream_first_byte_seconds";
 const CONNECTIONS: &str = "gitdoor_dataplane_upstream_connections";
@@ -102,6 +103,7 @@ fn describe() {
     describe_counter!(ASKED_AGAIN, "Questions that were put to another session too, by why");
     describe_gauge!(RATE_LIMIT, "API requests that the installation has in the forge's window, by resource");
     describe_gauge!(RATE_REMAINING, "API requests that are left of them, as the forge said last, by resource");
+    describe_gauge!(RATE_RESET, Unit::Seconds, "When that window of the forge ends, since 1970, by resource");
     describe_counter!(CREDENTIALS, "Credentials of the forge that were in answers of its API, by kind");
     describe_histogram!(REQUEST_BYTES, Unit::Bytes, "Size of request bodies, decoded, by route");
     describe_histogram!(RESPONSE_BYTES, Unit::Bytes, "Size of answer bodies, by route");
@@ -341,5 +343,9 @@ pub fn rate_limit(headers: &HeaderMap) {
     }
     if let Some(remaining) = number("x-ratelimit-remaining") {
         gauge!(RATE_REMAINING, "resource" => resource).set(remaining);
+    }
+    // After this nobody knows what is left until the forge answers again.
+    if let Some(reset) = number("x-ratelimit-reset") {
+        gauge!(RATE_RESET, "resource" => resource).set(reset);
     }
 }

@@ -267,7 +267,8 @@ async fn the_installations_remaining_limit_is_a_gauge_by_resource() {
     get(&world, &run, "/search/issues?q=greet").await;
     let metrics = world.dataplane_admin(0, "/metrics").await.text();
     for resource in ["core", "search"] {
-        for gauge in ["forge_rate_limit", "forge_rate_limit_remaining"] {
+        for gauge in ["forge_rate_limit", "forge_rate_limit_remaining", "forge_rate_limit_reset_timestamp_seconds"]
+        {
             let line = format!("gitdoor_dataplane_{gauge}{{resource=\"{resource}\"}} ");
             let value =
                 metrics.lines().find_map(|known| known.strip_prefix(&line)).unwrap_or_else(|| panic!("{line}"));

@@ -179,6 +179,12 @@ async fn silent_store(world: &World) {
     assert!([Code::DeadlineExceeded, Code::Cancelled].contains(&refused.code()), "{refused}");
     let serving = async || world.control_admin("/metrics").await.text().contains("\ngitdoor_control_serving 1\n");
     until("control says that its store is silent", async || !serving().await).await;
+    // As often as somebody is told of it.
+    let more = (0..3).map(|_| {
+        let mut runs = runs.clone();
+        async move { runs.list_runs(ListRunsRequest::default()).await.is_err() }
+    });
+    assert_eq!(futures_util::future::join_all(more).await, [true; 3]);
     world.links(0).store.mend();
     until("control serves again", serving).await;
 }
