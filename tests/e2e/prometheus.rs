@@ -18,6 +18,8 @@ use crate::PROGRAM;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../dashboards");
 /// What is shown to operators as the configuration of their Prometheus.
 const OPERATE: &str = include_str!("../../docs/operate.md");
+/// What they are told to ask it.
+const PUSH_SIZES: &str = include_str!("../../docs/push-sizes.md");
 /// How long what happened may take to be seen.
 const SEEN_WITHIN: Duration = Duration::from_secs(30);
 
@@ -96,6 +98,14 @@ async fn rules(prometheus: &Prometheus) -> BTreeMap<String, String> {
     rules.map(|rule| (named(rule, "query"), named(rule, "name"))).collect()
 }
 
+/// Every expression that the documents give, with the place where it is.
+fn documented() -> BTreeMap<String, String> {
+    let blocks = PUSH_SIZES.split("\n```promql\n").skip(1).filter_map(|rest| rest.split("\n```\n").next());
+    let documented = BTreeMap::from_iter(blocks.map(|block| (block.to_owned(), "docs/push-sizes.md".to_owned())));
+    assert_eq!(documented.len(), 3, "{documented:?}");
+    documented
+}
+
 #[tokio::test]
 async fn every_expression_of_the_dashboards_and_rules_finds_what_it_is_for() {
     let mut world = World::builder(PROGRAM).controls(2).dataplanes(2).mutual_tls().start().await;
@@ -105,7 +115,8 @@ async fn every_expression_of_the_dashboards_and_rules_finds_what_it_is_for() {
     });
     let folder = world.path().join("prometheus");
     let prometheus = Prometheus::start(&folder, &configuration(&controls, &dataplanes)).await;
-    let since = prometheus.now().await;
+    // From before anything was scraped, which is what one of the alerts is for.
+    let since = prometheus.now().await - 5.0;
     load::everything(&mut world, &prometheus).await;
     for (_, text) in world.metrics().await {
         promtool(&["check", "metrics"], &text).await;
@@ -113,6 +124,7 @@ async fn every_expression_of_the_dashboards_and_rules_finds_what_it_is_for() {
     let mut expressions = rules(&prometheus).await;
     assert!(expressions.len() > 10, "{expressions:?}");
     expressions.extend(boards::expressions());
+    expressions.extend(documented());
     expressions.extend(MOVED.map(|expression| (expression.to_owned(), "a gauge that moved".to_owned())));
     let missing = missing(&prometheus, expressions, since).await;
     assert!(missing.is_empty(), "these find nothing, though it happened: {missing:#?}");
