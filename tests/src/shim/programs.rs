@@ -67,7 +67,7 @@ pub(super) async fn haproxy(name: &str, listen: SocketAddr, backends: &[Backend;
         .expect("a file");
     let haproxy = || {
         let mut command = command("haproxy");
-        command.arg("-C").arg(folder).arg("-f").arg(folder.join(name));
+        command.arg("-C").arg(folder).args(["-f", name]);
         command
     };
     check(haproxy().arg("-c")).await;
