@@ -34,6 +34,8 @@ export class DataPlane extends Container {
       GITDOOR_LISTEN: "0.0.0.0:8443",
       GITDOOR_PUBLIC_HOST: env.PUBLIC_HOST,
       GITDOOR_CONTROL: env.CONTROL,
+      // The platform waits a quarter of an hour between SIGTERM and SIGKILL.
+      GITDOOR_DRAIN_TIMEOUT: "10m",
       GITDOOR_LOG_FORMAT: "json",
       // Nobody but the Worker reaches a container's port.
       GITDOOR_SHIM: "0.0.0.0/0,::/0",
