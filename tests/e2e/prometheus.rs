@@ -101,7 +101,8 @@ async fn rules(prometheus: &Prometheus) -> BTreeMap<String, String> {
 /// Every expression that the documents give, with the place where it is.
 fn documented() -> BTreeMap<String, String> {
     let blocks = PUSH_SIZES.split("\n```promql\n").skip(1).filter_map(|rest| rest.split("\n```\n").next());
-    let documented = BTreeMap::from_iter(blocks.map(|block| (block.to_owned(), "docs/push-sizes.md".to_owned())));
+    let named = blocks.map(|block| (block.to_owned(), "docs/push-sizes.md".to_owned()));
+    let documented: BTreeMap<_, _> = named.collect();
     assert_eq!(documented.len(), 3, "{documented:?}");
     documented
 }
@@ -120,6 +121,7 @@ async fn every_expression_of_the_dashboards_and_rules_finds_what_it_is_for() {
     load::everything(&mut world, &prometheus).await;
     for (_, text) in world.metrics().await {
         promtool(&["check", "metrics"], &text).await;
+        boards::are_documented(&text);
     }
     let mut expressions = rules(&prometheus).await;
     assert!(expressions.len() > 10, "{expressions:?}");

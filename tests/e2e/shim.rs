@@ -45,7 +45,7 @@ fn the_documented_steps_start_haproxy() {
     std::os::unix::fs::symlink(root.canonicalize().unwrap().join("deploy"), here("deploy")).unwrap();
     fs::create_dir_all(here("etc/gitdoor")).unwrap();
     for (name, text) in
-        [("door.crt", &leaf.certificate[..]), ("door.key", &leaf.key), ("etc/gitdoor/ca.pem", authority.pem())]
+        [("door.crt", leaf.certificate.as_str()), ("door.key", &leaf.key), ("etc/gitdoor/ca.pem", authority.pem())]
     {
         fs::write(here(name), text).unwrap();
     }

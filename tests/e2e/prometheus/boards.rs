@@ -43,6 +43,38 @@ pub(super) fn expressions() -> BTreeMap<String, String> {
     all
 }
 
+/// What `docs/metrics.md` says that there is: of each metric its type and its labels.
+fn documented() -> BTreeMap<&'static str, (&'static str, BTreeSet<&'static str>)> {
+    let rows = METRICS.lines().filter(|line| line.starts_with("| `gitdoor_"));
+    let rows = rows.map(|row| row.split('|').map(str::trim).collect::<Vec<_>>());
+    rows.map(|row| {
+        let labels = row[3].split(", ").map(|label| label.trim_matches('`'));
+        (row[1].trim_matches('`'), (row[2], labels.filter(|label| !label.is_empty()).collect()))
+    })
+    .collect()
+}
+
+/// Asserts that each metric that a program shows is documented, with its type and just its labels.
+pub(super) fn are_documented(shown: &str) {
+    let documented = documented();
+    assert!(documented.len() > 30, "{documented:?}");
+    let mut now = None;
+    for line in shown.lines() {
+        if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) {
+            let known = documented.get(name);
+            assert!(known.is_some(), "docs/metrics.md does not have {name}");
+            let (known, labels) = known.unwrap();
+            assert_eq!(*known, kind, "docs/metrics.md: the type of {name}");
+            now = Some((name, labels));
+        } else if let (Some((name, labels)), Some((_, rest))) = (now, line.split_once('{')) {
+            let (pairs, _) = rest.split_once('}').unwrap();
+            let here = pairs.split(',').map(|pair| pair.split_once('=').unwrap().0);
+            let here: BTreeSet<_> = here.filter(|label| *label != "le").collect();
+            assert_eq!(&here, labels, "docs/metrics.md: the labels of {name}");
+        }
+    }
+}
+
 #[test]
 fn a_dashboard_can_be_loaded_anywhere_and_every_panel_says_what_to_do() {
     for (name, board) in boards() {
