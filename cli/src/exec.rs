@@ -7,10 +7,14 @@ mod door;
 mod error;
 mod identity;
 mod isolation;
+mod job;
 mod left;
+mod notes;
 mod process;
+mod progress;
 mod signals;
 mod state;
+mod terminal;
 mod upstream;
 
 use std::process::ExitCode;
@@ -27,8 +31,11 @@ use crate::failure::Failure;
 use crate::output;
 use door::Door;
 use isolation::Isolation;
+use job::Job;
 use left::Left;
+use notes::Notes;
 use process::Process;
+use progress::Progress;
 use signals::{Ended, Signals};
 use state::{Place, State};
 use upstream::Upstream;
@@ -38,7 +45,10 @@ const PREFIX: &str = "exec-";
 
 /// Runs the command behind a door of its own, and says how it ended.
 pub(crate) fn perform(args: &ExecArgs) -> Result<ExitCode, Failure> {
+    let progress = Progress::of(args.quiet);
+    progress.step("trying the fence");
     let mut isolation = Isolation::of(args)?;
+    progress.step("asking for the credential of the door");
     let upstream = Upstream::of(args)?;
     let state = State::at(args.state_dir.clone())?;
     isolation.hide(state.path())?;
@@ -46,7 +56,7 @@ pub(crate) fn perform(args: &ExecArgs) -> Result<ExitCode, Failure> {
     start_log(&place, &args.log_level)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(Failure::Runtime)?;
-    let done = runtime.block_on(run(args, isolation, upstream, place));
+    let done = runtime.block_on(run(args, isolation, upstream, place, progress));
     // An examination that nobody waits for any more ends with this process.
     runtime.shutdown_background();
     done
@@ -57,10 +67,13 @@ async fn run(
     mut isolation: Isolation,
     upstream: Upstream,
     place: Place,
+    progress: Progress,
 ) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen()?;
+    progress.step("ending what earlier ones left");
     state::end_left(&place).await;
     let owned = upstream.is_own_token();
+    progress.step(&opening(&args.rules));
     let opened = tokio::select! {
         opened = Door::open(args, upstream, &place) => opened,
         ended = signals.any() => return Ok(gone(&place, ended)),
@@ -77,25 +90,41 @@ async fn run(
         isolation.notes().iter().for_each(|note| output::note(note));
     }
     isolation.lead_to(&place, &variables);
-    let left = Left::before(&isolation);
-    let started = tokio::select! {
-        examined = isolation.examine(args.fence.allow_findings, args.quiet) => {
-            examined.and_then(|()| start(&isolation, args, &variables)).map(Ok)
-        }
-        ended = signals.any() => Ok(Err(ended.status())),
-    };
-    let ended = match started {
-        Ok(Ok(process)) => Ok(signals.until_ended(process, door.failed()).await),
-        Ok(Err(status)) => Ok(status),
-        Err(failure) => Err(failure),
-    };
-    left.mend();
+    let ended = command(args, &isolation, &variables, &door, &mut signals, progress).await;
+    let progress = Progress::of(args.quiet);
+    progress.step("ending the run");
     let record = door.close().await;
+    drop(progress);
     if let Err(failure) = &record {
         tracing::error!(%failure, "the run's end was not recorded");
     }
     place.close(record.ok().as_ref().map(output::record).as_deref());
     Ok(ExitCode::from(ended?))
+}
+
+/// Starts the command where it has no credential, and waits for its end: the screen is the command's until then.
+async fn command(
+    args: &ExecArgs,
+    isolation: &Isolation,
+    variables: &Variables,
+    door: &Door,
+    signals: &mut Signals,
+    progress: Progress,
+) -> Result<u8, Failure> {
+    let left = Left::before(isolation);
+    progress.step("looking for credentials in what the command will see");
+    tokio::select! {
+        examined = isolation.examine(args.fence.allow_findings, args.quiet) => examined?,
+        ended = signals.any() => return Ok(ended.status()),
+    }
+    drop(progress);
+    let mut notes = Notes::begin();
+    let job = Job::listen();
+    let process = start(isolation, args, variables)?;
+    let ended = signals.until_ended(process, job, door.failed(), &mut notes).await;
+    left.mend();
+    notes.end();
+    Ok(ended)
 }
 
 fn start(isolation: &Isolation, args: &ExecArgs, variables: &Variables) -> Result<Process, Failure> {
@@ -132,9 +161,19 @@ fn new_run_id() -> Result<RunId, ExecError> {
 fn start_log(place: &Place, level: &str) -> Result<(), ExecError> {
     let file = place.log_file()?;
     let log = tracing_subscriber::fmt().with_ansi(false).with_env_filter(EnvFilter::new(level));
+    // A log that cannot be written says so nowhere: the screen is the command's.
+    let log = log.log_internal_errors(false);
     // A log that is there already, in a process of several programs, stays.
     drop(log.with_writer(std::sync::Mutex::new(file)).try_init());
     Ok(())
+}
+
+/// What takes its time when a door is opened.
+fn opening(rules: &Rules) -> String {
+    match &rules.repository {
+        Some(repository) => format!("opening the door, which asks GitHub for {repository}"),
+        None => "opening the door".to_owned(),
+    }
 }
 
 /// What door this is, in a line; and what it does not keep from the command.

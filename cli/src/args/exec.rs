@@ -43,6 +43,8 @@ Files:
 Signals:
   SIGINT, SIGTERM, SIGHUP and SIGQUIT reach the command; what the terminal sends to both is not sent again. When the program \
 that started this one ends, the command is asked to end, and ten seconds later made to. It ends with this program.
+  At a terminal, it stops once the command has, by ^Z or by itself, and goes on with it. What the door has to say is in the log, and \
+nothing is shown while the command runs. Once it has ended, the terminal has the settings that it had before.
 
 Exit status:
   that of the command, or 128 and the number of the signal that ended it; 127 where there is no such command. Where the \

@@ -5,7 +5,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::ExecError;
 use super::state::Place;
@@ -14,9 +13,6 @@ use crate::env::{OURS, Variables};
 use crate::failure::Failure;
 use crate::fence::{Examined, Fence, FenceError, Plan};
 use crate::output;
-
-/// An examination that takes longer is told of.
-const LONG: Duration = Duration::from_secs(2);
 
 /// What the command is started in.
 pub(super) enum Isolation {
@@ -89,8 +85,7 @@ impl Isolation {
     /// nothing else is said.
     pub(super) async fn examine(&self, allow: bool, quiet: bool) -> Result<(), Failure> {
         let Self::Fence(fence, plan) = self else { return Ok(()) };
-        let Examined { findings, astray, notes } =
-            examined(Arc::clone(fence), plan.as_ref().clone(), quiet).await?;
+        let Examined { findings, astray, notes } = examined(Arc::clone(fence), plan.as_ref().clone()).await?;
         for words in astray.iter().filter(|_| !quiet) {
             output::note(words);
         }
@@ -113,16 +108,8 @@ impl Isolation {
     }
 }
 
-async fn examined(fence: Arc<Fence>, plan: Plan, quiet: bool) -> Result<Examined, Failure> {
-    let mut work = tokio::task::spawn_blocking(move || fence.examine(&plan));
-    let done = match tokio::time::timeout(LONG, &mut work).await {
-        Ok(done) => done,
-        Err(_elapsed) if quiet => work.await,
-        Err(_elapsed) => {
-            output::note("looking for credentials in what the command will see...");
-            work.await
-        }
-    };
+async fn examined(fence: Arc<Fence>, plan: Plan) -> Result<Examined, Failure> {
+    let done = tokio::task::spawn_blocking(move || fence.examine(&plan)).await;
     Ok(done.map_err(|panicked| ExecError::Start(panicked.into()))??)
 }
 

@@ -1,18 +1,18 @@
 //! Signals, and the wait for the command: whatever comes, this process outlives the command, and ends its run.
 
-use std::fs::File;
-use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, getpgrp, getppid, set_parent_process_death_signal};
-use rustix::termios::tcgetpgrp;
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use tokio::signal::unix::{self, SignalKind, signal};
+use tokio::time::Instant;
 
 use super::ExecError;
+use super::job::Job;
+use super::notes::Notes;
 use super::process::Process;
-use crate::output;
+use super::terminal;
 
 /// What the kernel sends when the program ends that started this one.
 const ORPHANED: Signal = Signal::USR1;
@@ -47,6 +47,11 @@ impl Ended {
         }
     }
 
+    /// Whether the terminal has sent it, and so to the command, too.
+    fn is_of_terminal(self) -> bool {
+        matches!(self, Self::Signal(Signal::INT | Signal::QUIT)) && terminal::is_ours()
+    }
+
     /// The exit status where there is no command yet.
     pub(super) fn status(self) -> u8 {
         of_signal(self.signal().as_raw())
@@ -73,7 +78,9 @@ impl Signals {
     /// The next of them.
     pub(super) async fn any(&mut self) -> Ended {
         loop {
+            // Of the end of a terminal, before that of the shell in it.
             return Ended::Signal(tokio::select! {
+                biased;
                 _ = self.interrupt.recv() => Signal::INT,
                 _ = self.quit.recv() => Signal::QUIT,
                 _ = self.terminate.recv() => Signal::TERM,
@@ -89,57 +96,68 @@ impl Signals {
         }
     }
 
-    /// The next that the command has not had already.
-    async fn for_command(&mut self) -> Ended {
-        loop {
-            let ended = self.any().await;
-            let of_terminal = matches!(ended, Ended::Signal(Signal::INT | Signal::QUIT));
-            if !(of_terminal && has_terminal()) {
-                return ended;
-            }
-        }
-    }
-
     /// Waits until the command has ended; what comes for it meanwhile is passed on. Says its exit status.
-    pub(super) async fn until_ended(&mut self, mut process: Process, shut: impl Future<Output = String>) -> u8 {
+    pub(super) async fn until_ended(
+        &mut self,
+        mut process: Process,
+        mut job: Job,
+        shut: impl Future<Output = String>,
+        notes: &mut Notes,
+    ) -> u8 {
         let mut shut = std::pin::pin!(shut);
-        let (mut open, mut last) = (true, None);
+        let (mut open, mut last, mut early) = (true, Last::default(), None);
         loop {
             tokio::select! {
-                status = process.child.wait() => return status.map_or(1, of_command),
-                ended = self.for_command() => {
-                    process.tell(ended.signal());
-                    if matches!(ended, Ended::Orphaned) {
-                        last = Some(tokio::time::Instant::now() + PATIENCE);
+                status = process.child.wait() => return early.unwrap_or_else(|| status.map_or(1, of_command)),
+                ended = self.any() => {
+                    if !process.is_begun() {
+                        early = Some(ended.status());
+                        process.kill();
+                    } else if !ended.is_of_terminal() && last.allows(ended) {
+                        process.tell(ended.signal());
                     }
                 }
+                turn = job.turn() => job.follow(turn, &mut process),
                 why = &mut shut, if open => {
                     open = false;
-                    output::note(&format!("the door is shut: {why}; the command goes on without it"));
+                    notes.say(format!("the door is shut: {why}; the command goes on without it"));
                 }
-                () = until(last), if last.is_some() => {
-                    last = None;
-                    process.kill();
-                }
+                signal = last.signal() => match signal {
+                    Signal::KILL => process.kill(),
+                    signal => process.tell(signal),
+                },
             }
         }
     }
 }
 
-async fn until(last: Option<tokio::time::Instant>) {
-    if let Some(last) = last {
-        tokio::time::sleep_until(last).await;
+/// What is left to be told to a command that nobody waits for any more.
+#[derive(Debug, Default)]
+struct Last {
+    /// Whether it was told that its terminal was closed: it was asked to end by that.
+    hung_up: bool,
+    next: Option<(Instant, Signal)>,
+}
+
+impl Last {
+    /// Whether the command is told this now.
+    fn allows(&mut self, ended: Ended) -> bool {
+        let is_orphaned = matches!(ended, Ended::Orphaned);
+        self.hung_up |= matches!(ended, Ended::Signal(Signal::HUP));
+        if is_orphaned {
+            let signal = if self.hung_up { Signal::TERM } else { Signal::KILL };
+            self.next = Some((Instant::now() + PATIENCE, signal));
+        }
+        !(is_orphaned && self.hung_up)
     }
-}
 
-/// The terminal that controls this process, wherever its input and output are.
-pub(super) fn terminal() -> io::Result<File> {
-    File::open("/dev/tty")
-}
-
-/// Whether the terminal sends its signals to this process's whole group: the command has had them.
-pub(super) fn has_terminal() -> bool {
-    terminal().is_ok_and(|terminal| tcgetpgrp(terminal).is_ok_and(|group| group == getpgrp()))
+    /// What it is told next, when it is time.
+    async fn signal(&mut self) -> Signal {
+        let Some((due, signal)) = self.next else { return std::future::pending().await };
+        tokio::time::sleep_until(due).await;
+        self.next = (signal == Signal::TERM).then(|| (Instant::now() + PATIENCE, Signal::KILL));
+        signal
+    }
 }
 
 fn of_command(status: ExitStatus) -> u8 {
@@ -150,4 +168,21 @@ fn of_command(status: ExitStatus) -> u8 {
 /// As a shell says it.
 fn of_signal(signal: i32) -> u8 {
     u8::try_from(signal).map_or(1, |signal| signal.saturating_add(128))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_command_that_nobody_waits_for_is_asked_to_end_and_then_made_to() {
+        let mut last = Last::default();
+        assert!(last.allows(Ended::Orphaned));
+        assert_eq!(last.signal().await, Signal::KILL);
+        // The one that was told of a closed terminal has its time for that first.
+        let mut last = Last::default();
+        assert!(last.allows(Ended::Signal(Signal::HUP)));
+        assert!(!last.allows(Ended::Orphaned));
+        assert_eq!((last.signal().await, last.signal().await), (Signal::TERM, Signal::KILL));
+    }
 }
