@@ -2,8 +2,10 @@
 
 mod ends;
 mod fenced;
+mod jobs;
 mod refused;
 mod secrets;
+mod terminal;
 
 use gitdoor_tests::by_both_gh;
 use gitdoor_tests::gh::{self, Version};

@@ -12,6 +12,7 @@ use tokio::process::{Child, ChildStdout};
 use crate::client::{Client, Output, Transcript, kill_group};
 use crate::gh::{Version, path_with};
 use crate::github::{APP_ID, Github, INSTALLATION_ID};
+use crate::terminal::Terminal;
 use crate::world::Secret;
 
 /// A credential of the developer's own, which nothing of gitdoor's may touch.
@@ -91,6 +92,19 @@ impl Laptop {
     pub fn line(&self, flags: &[&str], line: &str) -> String {
         let arguments = self.arguments(flags, &[]).join(" ");
         format!("{} {arguments} sh -c \"{line}\"", self.program.display())
+    }
+
+    /// How the developer types it at a terminal, with a script that they have in the folder that commands work in.
+    pub fn typed(&self, flags: &[&str], script: &str) -> String {
+        fs::write(self.work().join("script"), script).expect("a file");
+        let words = self.arguments(flags, &["sh", "-u", "script"]);
+        let quoted: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
+        format!("{} {}", self.program.display(), quoted.join(" "))
+    }
+
+    /// A terminal of the developer's, with a shell in that folder.
+    pub async fn terminal(&self) -> Terminal {
+        Terminal::open(&self.client).await
     }
 
     /// Starts it, and does not wait for its end.

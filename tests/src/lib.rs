@@ -33,6 +33,7 @@ pub mod prometheus;
 pub mod raw;
 pub mod recorder;
 pub mod shim;
+pub mod terminal;
 pub mod wait;
 pub mod workspace;
 pub mod world;
