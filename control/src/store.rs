@@ -146,8 +146,8 @@ pub trait Store: Send + Sync + 'static {
     /// How many runs live, by what they may be. Kinds of which there are none may be missing.
     fn live_runs(&self, now: SystemTime) -> impl Future<Output = Result<Vec<LiveRuns>, StoreError>> + Send;
 
-    /// Removes runs that expired before a time, and their pushes, and the tokens for mirrors that did, at most
-    /// `limit` rows. Returns how many; fewer than `limit`: there are no more.
+    /// Removes runs that expired before a time, their pushes and what those asked for, and the tokens for mirrors that
+    /// did, at most `limit` rows. Returns how many; fewer than `limit`: there are no more.
     fn prune(&self, before: SystemTime, limit: u32) -> impl Future<Output = Result<u32, StoreError>> + Send;
 }
 

@@ -22,8 +22,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 const PRUNE: Duration = Duration::from_mins(10);
 /// How often live runs are counted: a gauge is that old at most.
 const COUNT: Duration = Duration::from_secs(15);
-/// Rows removed in one write: others wait behind it.
-const PRUNED_AT_ONCE: u32 = 200;
+/// Rows removed in one write: others wait behind it, for some milliseconds.
+const PRUNED_AT_ONCE: u32 = 500;
 
 /// Sweeps until it is dropped.
 pub async fn sweep<S: Store, F: Forge>(store: Arc<S>, leases: Arc<Leases>, gate: Arc<Gate<S, F>>) {

@@ -446,7 +446,7 @@ async fn runs_are_listed_by_id_a_page_at_a_time<S: Store>(store: S, _: std::path
 
 async fn what_is_older_than_kept_goes_in_small_batches<S: Store>(store: S, _: std::path::PathBuf) {
     created(&store, "old").await;
-    for number in 1..=5 {
+    for number in 1..=3 {
         store.open_push(&push("old", number), 1, ANY, later(1)).await.unwrap();
     }
     let young = run("young", later(86_400));
@@ -460,7 +460,8 @@ async fn what_is_older_than_kept_goes_in_small_batches<S: Store>(store: S, _: st
             break;
         }
     }
-    assert_eq!(batches, [2, 2, 2, 0]);
+    // The run, its three pushes, and two refs of each: however many refs a push has, none makes a batch larger.
+    assert_eq!(batches, [2, 2, 2, 2, 2, 0]);
     assert_eq!(store.run(&id("old")).await.unwrap(), None);
     assert_eq!(store.pushes(&id("old"), 9).await.unwrap(), []);
     assert_eq!(store.push(PushId::from_bytes([1; 16])).await.unwrap(), None);

@@ -171,11 +171,15 @@ impl Model {
 
     /// How many rows go.
     pub(super) fn prune(&mut self, before: SystemTime) -> usize {
-        let rows = self.runs.len() + self.pushes.len();
+        let rows = |model: &Self| {
+            let refs: usize = model.pushes.values().map(|push| push.refs.len()).sum();
+            model.runs.len() + model.pushes.len() + refs
+        };
+        let before_it = rows(self);
         self.runs.retain(|_, run| run.expires_at >= before);
         let runs = &self.runs;
         self.pushes.retain(|_, push| runs.contains_key(push.run.as_str()));
-        rows - self.runs.len() - self.pushes.len()
+        before_it - rows(self)
     }
 
     /// The pushes of a run, newest first.

@@ -132,21 +132,28 @@ pub(super) async fn live_runs(db: &Client, now: SystemTime) -> Result<Vec<LiveRu
 }
 
 pub(super) async fn prune(db: &mut Client, before: SystemTime, limit: u32) -> Result<u32> {
-    let before = to_micros(before);
+    let (before, most) = (to_micros(before), i64::from(limit));
     let transaction = db.transaction().await?;
-    // Rows that another control removes just now are left to it.
-    let pushes = "DELETE FROM pushes WHERE push_id IN (SELECT push_id FROM pushes JOIN runs USING (run_id) \
-                  WHERE expires_at < $1 LIMIT $2 FOR UPDATE OF pushes SKIP LOCKED)";
-    let gone = execute(&transaction, pushes, &[&before, &i64::from(limit)]).await?;
-    let runs = "DELETE FROM runs WHERE run_id IN (SELECT run_id FROM runs WHERE expires_at < $1 \
-                AND NOT EXISTS (SELECT 1 FROM pushes WHERE pushes.run_id = runs.run_id) LIMIT $2 \
-                FOR UPDATE SKIP LOCKED)";
-    let left = i64::from(limit).saturating_sub_unsigned(gone);
-    let gone = gone + execute(&transaction, runs, &[&before, &left]).await?;
+    // By the runs that ended first, so that a batch looks at no more of the ledger than it removes. Those that another
+    // control removes just now are left to it.
+    let ended = "SELECT run_id FROM runs WHERE expires_at < $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED";
+    let ended = all(&transaction, ended, &[&before, &most]).await?;
+    let ended: Vec<&str> = ended.iter().map(|row| row.try_get("run_id")).collect::<std::result::Result<_, _>>()?;
+    let of_runs = [
+        "DELETE FROM pushed_refs WHERE (push_id, position) IN (SELECT push_id, position FROM pushed_refs \
+         JOIN pushes USING (push_id) WHERE run_id = ANY($1) LIMIT $2)",
+        "DELETE FROM pushes WHERE push_id IN (SELECT push_id FROM pushes WHERE run_id = ANY($1) AND NOT EXISTS \
+         (SELECT 1 FROM pushed_refs WHERE pushed_refs.push_id = pushes.push_id) LIMIT $2)",
+        "DELETE FROM runs WHERE run_id IN (SELECT run_id FROM runs WHERE run_id = ANY($1) AND NOT EXISTS \
+         (SELECT 1 FROM pushes WHERE pushes.run_id = runs.run_id) LIMIT $2)",
+    ];
+    let mut gone = 0;
+    for sql in of_runs {
+        gone += execute(&transaction, sql, &[&ended, &most.saturating_sub_unsigned(gone)]).await?;
+    }
     let mirrors = "DELETE FROM mirror_tokens WHERE mirror_token_id IN (SELECT mirror_token_id FROM mirror_tokens \
                    WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)";
-    let left = i64::from(limit).saturating_sub_unsigned(gone);
-    let gone = gone + execute(&transaction, mirrors, &[&before, &left]).await?;
+    gone += execute(&transaction, mirrors, &[&before, &most.saturating_sub_unsigned(gone)]).await?;
     transaction.commit().await?;
     Ok(u32::try_from(gone).unwrap_or(u32::MAX))
 }

@@ -98,14 +98,27 @@ pub(super) fn live_runs(db: &Connection, now: SystemTime) -> Result<Vec<LiveRuns
 }
 
 pub(super) fn prune(db: &Connection, before: SystemTime, limit: u32) -> Result<u32> {
-    let before = to_micros(before);
-    let pushes = "DELETE FROM pushes WHERE push_id IN (SELECT push_id FROM pushes JOIN runs USING (run_id) \
-                  WHERE expires_at < ?1 LIMIT ?2)";
-    let gone = count(db.prepare_cached(pushes)?.execute(params![before, limit])?);
-    let runs = "DELETE FROM runs WHERE run_id IN (SELECT run_id FROM runs WHERE expires_at < ?1 \
-                AND NOT EXISTS (SELECT 1 FROM pushes WHERE pushes.run_id = runs.run_id) LIMIT ?2)";
-    let left = limit.saturating_sub(gone);
-    let gone = gone + count(db.prepare_cached(runs)?.execute(params![before, left])?);
+    // By the runs that ended first, so that a batch looks at no more of the ledger than it removes.
+    const ENDED: &str = "SELECT run_id FROM runs WHERE expires_at < ?1 ORDER BY expires_at LIMIT ?3";
+    let statements = [
+        format!(
+            "DELETE FROM pushed_refs WHERE (push_id, position) IN (SELECT push_id, position FROM pushes \
+             JOIN pushed_refs USING (push_id) WHERE run_id IN ({ENDED}) LIMIT ?2)"
+        ),
+        format!(
+            "DELETE FROM pushes WHERE push_id IN (SELECT push_id FROM pushes WHERE run_id IN ({ENDED}) \
+             AND NOT EXISTS (SELECT 1 FROM pushed_refs WHERE pushed_refs.push_id = pushes.push_id) LIMIT ?2)"
+        ),
+        format!(
+            "DELETE FROM runs WHERE run_id IN (SELECT run_id FROM ({ENDED}) AS ended WHERE NOT EXISTS \
+             (SELECT 1 FROM pushes WHERE pushes.run_id = ended.run_id) LIMIT ?2)"
+        ),
+    ];
+    let (before, mut gone) = (to_micros(before), 0);
+    for sql in statements {
+        let left = limit.saturating_sub(gone);
+        gone += count(db.prepare_cached(&sql)?.execute(params![before, left, limit])?);
+    }
     let mirrors = "DELETE FROM mirror_tokens WHERE mirror_token_id IN (SELECT mirror_token_id FROM mirror_tokens \
                    WHERE expires_at < ?1 LIMIT ?2)";
     let left = limit.saturating_sub(gone);
