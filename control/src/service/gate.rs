@@ -25,6 +25,7 @@ use crate::run::Invalid;
 use crate::status;
 use crate::store::Store;
 use crate::ticket::{Holder, Presented, Shown};
+use crate::trust::layer::Peer;
 
 /// No answer is of use to a data plane after this.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -213,7 +214,8 @@ impl<S: Store, F: Forge> GateRpc for GateService<S, F> {
         request: Request<Streaming<v1::SessionRequest>>,
     ) -> Result<Response<Self::SessionStream>, Status> {
         let asker = Asker::of(request.metadata())?;
-        Ok(Response::new(Box::pin(session::run(self.clone(), asker, request.into_inner()))))
+        let time = request.extensions().get::<Peer>().and_then(|peer| peer.remaining(clock::now()));
+        Ok(Response::new(Box::pin(session::run(self.clone(), asker, request.into_inner(), time))))
     }
 
     async fn authorize(

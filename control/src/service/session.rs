@@ -5,11 +5,11 @@ use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{FutureExt as _, Stream, StreamExt, stream};
 use gitdoor_proto::v1::session_response::Answer;
 use gitdoor_proto::{HOLDER_BYTES, HOLDER_METADATA, Reason, v1};
 use tokio::sync::broadcast::{self, error::RecvError};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::metadata::MetadataMap;
 use tonic::{Status, Streaming};
@@ -23,20 +23,32 @@ use crate::metrics;
 use crate::store::Store;
 use crate::ticket::Holder;
 
-/// How long a session goes on after its data plane was told that control drains: any answer is ready by then, or of
-/// no use.
+/// How long a session goes on after its data plane was told to leave: any answer is ready by then, or of no use.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Answers a session until its data plane ends it, which it does soon after control drains, or a while after that.
+/// Answers a session until its data plane ends it, which it does soon after it is told to leave, or a while after that.
+/// It is told so when control drains, and when the certificate that it was opened with has ended: one that comes back
+/// shows another. `time` is what is left of that.
 pub(super) fn run<S: Store, F: Forge>(
     service: GateService<S, F>,
     asker: Asker,
     questions: Streaming<v1::SessionRequest>,
+    time: Option<Duration>,
 ) -> impl Stream<Item = Result<v1::SessionResponse, Status>> + Send {
     let (missed, news) = service.gate().leases().news();
     let over = CancellationToken::new();
     let open = Open::new(over.clone());
-    let drain = service.drain().clone();
+    let leaves = {
+        let drain = service.drain().clone();
+        async move {
+            match time {
+                // Whichever is first.
+                Some(time) => drop(timeout(time, drain.cancelled()).await),
+                None => drain.cancelled().await,
+            }
+        }
+    }
+    .shared();
     let asker = Arc::new(asker);
     let ended = Arc::clone(&asker);
     let answers = questions
@@ -52,14 +64,14 @@ pub(super) fn run<S: Store, F: Forge>(
             drop(open);
             None
         }));
-    let drains = drain.clone().cancelled_owned();
+    let told_to_leave = leaves.clone();
     let draining = stream::once(async move {
-        drains.await;
+        told_to_leave.await;
         Ok(news_of(Answer::Draining(v1::Draining {})))
     });
     let news = stream::select(told(&missed, news), draining).take_until(over.cancelled_owned());
     let late = async move {
-        drain.cancelled().await;
+        leaves.await;
         sleep(DRAIN).await;
     };
     stream::select(answers, news).take_until(late)

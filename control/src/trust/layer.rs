@@ -3,7 +3,7 @@
 use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use futures_util::future::Either;
 use gitdoor_proto::reason::printable;
@@ -49,6 +49,15 @@ impl Peer {
             roles: Roles::in_certificate(certificate),
             subject: subject.map(|kept: String| kept.into()),
             ends: ends.unwrap_or(SystemTime::UNIX_EPOCH),
+        }
+    }
+
+    /// Time until its certificate ends, if it showed one.
+    #[must_use]
+    pub fn remaining(&self, now: SystemTime) -> Option<Duration> {
+        match self {
+            Self::Local => None,
+            Self::Certified { ends, .. } => Some(ends.duration_since(now).unwrap_or_default()),
         }
     }
 
@@ -140,7 +149,7 @@ mod tests {
         let peer = Peer::Certified { roles: Side::Runs.roles(), subject: None, ends };
         let mut request = Request::get("/gitdoor.v1.Runs/GetRun").body(()).unwrap();
         request.extensions_mut().insert(peer);
-        let second = std::time::Duration::from_secs(1);
+        let second = Duration::from_secs(1);
         assert!(admitted(Side::Runs, &request, ends - second).is_ok());
         let status = admitted(Side::Runs, &request, ends).unwrap_err();
         assert_eq!(status.code(), tonic::Code::Unauthenticated);

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use gitdoor_proto::tls;
+use gitdoor_proto::v1::gate_client::GateClient;
+use gitdoor_proto::v1::session_response::Answer;
+use gitdoor_proto::{tls, v1};
 use rustls_pki_types::CertificateDer;
 use time::Duration;
 use tokio::net::TcpStream;
@@ -95,4 +97,21 @@ async fn a_connection_does_not_outlive_its_certificate() {
     assert_eq!(refused.code(), tonic::Code::Unauthenticated, "{refused}");
     let name = "gitdoor_control_calls_refused_total{listener=\"runs\",role=\"ended\"}";
     control.until(name, |count| count >= 1.0).await;
+}
+
+#[tokio::test]
+async fn a_session_is_told_to_leave_when_its_certificate_ends_and_is_cut_if_it_stays() {
+    let authority = Authority::new();
+    let control = Control::start(&authority);
+    authority.write("dataplane", Use::Client, &["gitdoor:dataplane"], Duration::seconds(5));
+    let channel = control.channel("gate", &authority.files("dataplane")).await.unwrap();
+    let silent = tokio_stream::pending::<v1::SessionRequest>();
+    let mut answers = GateClient::new(channel).session(silent).await.unwrap().into_inner();
+    let mut next = async || {
+        let hangs = std::time::Duration::from_secs(60);
+        tokio::time::timeout(hangs, answers.message()).await.expect("the session ends by itself").unwrap()
+    };
+    let leave = v1::SessionResponse { id: 0, answer: Some(Answer::Draining(v1::Draining {})) };
+    assert_eq!(next().await, Some(leave));
+    assert_eq!(next().await, None);
 }
