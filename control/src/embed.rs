@@ -15,11 +15,10 @@ use crate::clock;
 use crate::engine::{Engine, Services, Upkeep};
 use crate::forge::Forge;
 use crate::listen;
-use crate::push::{Closing, Outcome};
+use crate::push::Closing;
 use crate::server::{self, Failure};
 use crate::service::listener as services;
-use crate::service::page;
-use crate::service::runs::SHOWN_PUSHES;
+use crate::service::shown;
 use crate::store::sqlite::{OpenError, Sqlite};
 use crate::store::{Store, StoreError};
 use crate::trust::Side;
@@ -108,13 +107,12 @@ pub async fn end_left(store: &Path, run: &RunId) -> Result<Option<v1::GetRunResp
     let Some(run) = store.revoke(run, now).await? else {
         return Ok(None);
     };
-    for push in store.pushes(&run.id, SHOWN_PUSHES).await? {
-        if push.outcome == Outcome::Open {
-            store.close_push(push.id, &Closing::unknown(now)).await?;
-        }
+    // One that is unknown already stays so.
+    for push in store.unreported(&run.id).await? {
+        store.close_push(push, &Closing::unknown(now)).await?;
     }
-    let pushes = store.pushes(&run.id, SHOWN_PUSHES).await?.into_iter().map(Into::into);
-    Ok(Some(v1::GetRunResponse { run: Some(run.to_message(now)), pushes: page::as_fit(pushes) }))
+    let pushes = shown::pushes(&store, &run.id).await?;
+    Ok(Some(v1::GetRunResponse { run: Some(run.to_message(now)), pushes }))
 }
 
 #[cfg(test)]
@@ -124,7 +122,7 @@ mod tests {
     use gitdoor_proto::RepositoryName;
 
     use super::*;
-    use crate::push::{Push, PushId};
+    use crate::push::{Outcome, Push, PushId};
     use crate::run::tests::{binding, run};
     use crate::store::Limit;
 

@@ -6,10 +6,11 @@ pub mod gate;
 pub mod health;
 mod held;
 pub mod listener;
-pub(crate) mod page;
+mod page;
 pub mod reads;
 pub mod runs;
 mod session;
+pub(crate) mod shown;
 #[cfg(test)]
 mod tests;
 pub mod tokens;

@@ -101,8 +101,14 @@ pub trait Store: Send + Sync + 'static {
     /// A row of the ledger.
     fn push(&self, id: PushId) -> impl Future<Output = Result<Option<Push>, StoreError>> + Send;
 
-    /// The pushes of a run, newest first.
-    fn pushes(&self, run: &RunId, limit: u32) -> impl Future<Output = Result<Vec<Push>, StoreError>> + Send;
+    /// The pushes of a run, newest first, from the one after `after`. Each may have hundreds of refs: many are read a
+    /// few at a time.
+    fn pushes(
+        &self,
+        run: &RunId,
+        after: Option<PushId>,
+        limit: u32,
+    ) -> impl Future<Output = Result<Vec<Push>, StoreError>> + Send;
 
     /// The pushes of a run that were let through and whose end was not reported: open, or closed as unknown.
     fn unreported(&self, run: &RunId) -> impl Future<Output = Result<Vec<PushId>, StoreError>> + Send;

@@ -104,7 +104,7 @@ impl Control {
 
     /// The one push of a run.
     async fn pushed(&self, run: &str) -> Push {
-        let pushes = self.store.pushes(&RunId::parse(run).unwrap(), 2).await.unwrap();
+        let pushes = self.store.pushes(&RunId::parse(run).unwrap(), None, 2).await.unwrap();
         let [push] = <[Push; 1]>::try_from(pushes).unwrap();
         push
     }

@@ -103,7 +103,7 @@ impl Door {
     }
 
     async fn pushes(&self) -> Vec<Push> {
-        self.store.pushes(&RunId::parse("r").unwrap(), 99).await.unwrap()
+        self.store.pushes(&RunId::parse("r").unwrap(), None, 99).await.unwrap()
     }
 
     async fn stored(&self) -> Run {

@@ -19,11 +19,19 @@ pub(super) fn size(asked: u32) -> Result<u32, Invalid> {
 }
 
 /// The first messages that fit an answer; the first of all fits any.
-pub(crate) fn as_fit<M: prost::Message>(messages: impl Iterator<Item = M>) -> Vec<M> {
-    let mut bytes = 0;
-    let fits = |message: &M| {
-        bytes += message.encoded_len() + 8;
-        bytes <= BYTES
-    };
-    messages.take_while(fits).collect()
+pub(super) fn as_fit<M: prost::Message>(messages: impl Iterator<Item = M>) -> Vec<M> {
+    let mut room = Room::default();
+    messages.take_while(|message| room.takes(message)).collect()
+}
+
+/// What is in an answer.
+#[derive(Debug, Default)]
+pub(super) struct Room(usize);
+
+impl Room {
+    /// Whether one more message fits.
+    pub(super) fn takes(&mut self, message: &impl prost::Message) -> bool {
+        self.0 = self.0.saturating_add(message.encoded_len() + 8);
+        self.0 <= BYTES
+    }
 }

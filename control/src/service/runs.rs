@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
 use super::admission::Place;
-use super::page;
 use super::reads::Reads;
+use super::{page, shown};
 use crate::clock;
 use crate::forge::{Forge, MintError, Mismatch, Target};
 use crate::lease::{End, Leases, settled};
@@ -18,9 +18,6 @@ use crate::metrics;
 use crate::run::{Binding, Invalid, Registration, Run, budget_from, run_id_from};
 use crate::status::{self, Failure};
 use crate::store::{Adopted, Registered, Rotated, Store};
-
-/// Most pushes that are shown with a run.
-pub(crate) const SHOWN_PUSHES: u32 = 500;
 
 /// Registers and ends the runs of one store.
 #[derive(Debug)]
@@ -129,9 +126,8 @@ impl<S: Store, F: Forge> RunsService<S, F> {
     async fn run(&self, id: RunId, now: SystemTime) -> Result<v1::GetRunResponse, Failure> {
         let _place = self.reads.enter().await?;
         let run = self.store.run(&id).await?.ok_or_else(|| Failure::Unknown(id.clone()))?;
-        let pushes = self.store.pushes(&id, SHOWN_PUSHES).await?;
-        let pushes = pushes.into_iter().map(Into::into);
-        Ok(v1::GetRunResponse { run: Some(run.to_message(now)), pushes: page::as_fit(pushes) })
+        let pushes = shown::pushes(&*self.store, &id).await?;
+        Ok(v1::GetRunResponse { run: Some(run.to_message(now)), pushes })
     }
 
     async fn list(&self, message: v1::ListRunsRequest, now: SystemTime) -> Result<v1::ListRunsResponse, Failure> {

@@ -420,8 +420,16 @@ async fn pushes_are_listed_newest_first_with_their_refs_in_order<S: Store>(store
     for (run, number) in [("r", 1), ("r", 3), ("s", 4), ("r", 2)] {
         store.open_push(&push(run, number), 1, ANY, later(1)).await.unwrap();
     }
-    assert_eq!(store.pushes(&id("r"), 9).await.unwrap(), [push("r", 3), push("r", 2), push("r", 1)]);
-    assert_eq!(store.pushes(&id("r"), 1).await.unwrap(), [push("r", 3)]);
+    assert_eq!(store.pushes(&id("r"), None, 9).await.unwrap(), [push("r", 3), push("r", 2), push("r", 1)]);
+    assert_eq!(store.pushes(&id("r"), None, 1).await.unwrap(), [push("r", 3)]);
+    // Of one time, in the order of their ids.
+    store.open_push(&Push { opened_at: later(2), ..push("r", 5) }, 1, ANY, later(1)).await.unwrap();
+    let (mut listed, mut after) = (Vec::new(), None);
+    while let [next] = store.pushes(&id("r"), after, 1).await.unwrap().as_slice() {
+        listed.push(next.id);
+        after = listed.last().copied();
+    }
+    assert_eq!(listed, [3, 2, 5, 1].map(|number| PushId::from_bytes([number; 16])));
 }
 
 async fn a_refused_push_is_a_row_with_every_verdict<S: Store>(store: S, _: std::path::PathBuf) {
@@ -430,7 +438,7 @@ async fn a_refused_push_is_a_row_with_every_verdict<S: Store>(store: S, _: std::
         Push { outcome: Outcome::Refused, ticket: None, control: None, closed_at: Some(later(1)), ..push("r", 1) };
     refused.refs[0].refusal = Some("default branch".into());
     store.record_refused(&refused).await.unwrap();
-    assert_eq!(store.pushes(&id("r"), 9).await.unwrap(), std::slice::from_ref(&refused));
+    assert_eq!(store.pushes(&id("r"), None, 9).await.unwrap(), std::slice::from_ref(&refused));
     assert_eq!(store.close_push(refused.id, &closing(Outcome::Done)).await.unwrap(), Closed::Before);
 }
 
@@ -463,9 +471,9 @@ async fn what_is_older_than_kept_goes_in_small_batches<S: Store>(store: S, _: st
     // The run, its three pushes, and two refs of each: however many refs a push has, none makes a batch larger.
     assert_eq!(batches, [2, 2, 2, 2, 2, 0]);
     assert_eq!(store.run(&id("old")).await.unwrap(), None);
-    assert_eq!(store.pushes(&id("old"), 9).await.unwrap(), []);
+    assert_eq!(store.pushes(&id("old"), None, 9).await.unwrap(), []);
     assert_eq!(store.push(PushId::from_bytes([1; 16])).await.unwrap(), None);
-    assert_eq!(store.pushes(&id("young"), 9).await.unwrap().len(), 1);
+    assert_eq!(store.pushes(&id("young"), None, 9).await.unwrap().len(), 1);
 }
 
 async fn what_was_answered_is_there_after_a_restart<S: Open>(store: S, path: std::path::PathBuf) {
@@ -474,11 +482,11 @@ async fn what_was_answered_is_there_after_a_restart<S: Open>(store: S, path: std
     store.bind(&id("r"), 1, &binding(later(1)), later(1)).await.unwrap();
     store.open_push(&push("r", 1), 1, ANY, later(1)).await.unwrap();
     store.revoke(&id("r"), later(2)).await.unwrap();
-    let (run, pushes) = (store.run(&id("r")).await.unwrap(), store.pushes(&id("r"), 9).await.unwrap());
+    let (run, pushes) = (store.run(&id("r")).await.unwrap(), store.pushes(&id("r"), None, 9).await.unwrap());
     drop(store);
     let store = S::open_at(&path).await;
     assert_eq!(store.run(&id("r")).await.unwrap(), run);
-    assert_eq!(store.pushes(&id("r"), 9).await.unwrap(), pushes);
+    assert_eq!(store.pushes(&id("r"), None, 9).await.unwrap(), pushes);
     assert_eq!(pushes.len(), 1);
 }
 

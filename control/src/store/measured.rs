@@ -99,8 +99,8 @@ impl<S: Store> Store for Measured<S> {
         measure("push", self.0.push(id)).await
     }
 
-    async fn pushes(&self, run: &RunId, limit: u32) -> Result<Vec<Push>, StoreError> {
-        measure("pushes", self.0.pushes(run, limit)).await
+    async fn pushes(&self, run: &RunId, after: Option<PushId>, limit: u32) -> Result<Vec<Push>, StoreError> {
+        measure("pushes", self.0.pushes(run, after, limit)).await
     }
 
     async fn unreported(&self, run: &RunId) -> Result<Vec<PushId>, StoreError> {

@@ -130,8 +130,8 @@ impl Store for Postgres {
         self.pool.read(async |db| pushes::push(db, id).await).await
     }
 
-    async fn pushes(&self, run: &RunId, limit: u32) -> Result<Vec<Push>, StoreError> {
-        self.pool.read(async |db| pushes::pushes(db, run, limit).await).await
+    async fn pushes(&self, run: &RunId, after: Option<PushId>, limit: u32) -> Result<Vec<Push>, StoreError> {
+        self.pool.read(async |db| pushes::pushes(db, run, after, limit).await).await
     }
 
     async fn unreported(&self, run: &RunId) -> Result<Vec<PushId>, StoreError> {

@@ -147,9 +147,9 @@ impl Store for Sqlite {
         self.read(|db| pushes::push(db, id))
     }
 
-    async fn pushes(&self, run: &RunId, limit: u32) -> Result<Vec<Push>, StoreError> {
+    async fn pushes(&self, run: &RunId, after: Option<PushId>, limit: u32) -> Result<Vec<Push>, StoreError> {
         let run = run.clone();
-        self.list(move |db| pushes::pushes(db, &run, limit)).await
+        self.list(move |db| pushes::pushes(db, &run, after, limit)).await
     }
 
     async fn unreported(&self, run: &RunId) -> Result<Vec<PushId>, StoreError> {

@@ -88,7 +88,7 @@ impl<S: Store> Store for Stalling<S> {
         record_refused(push: &Push) -> ();
         close_push(id: PushId, closing: &Closing) -> Closed;
         push(id: PushId) -> Option<Push>;
-        pushes(run: &RunId, limit: u32) -> Vec<Push>;
+        pushes(run: &RunId, after: Option<PushId>, limit: u32) -> Vec<Push>;
         unreported(run: &RunId) -> Vec<PushId>;
         adopt(id: &RunId, budget: Duration, now: SystemTime) -> Adopted;
         take_push(id: PushId, run: &RunId, control: ControlId) -> bool;

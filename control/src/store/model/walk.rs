@@ -369,9 +369,17 @@ impl<S: Store> Walk<'_, S> {
         for name in RUNS {
             let id = RunId::parse(name).unwrap();
             same("a run", &store.run(&id).await.map_err(failed)?, &model.runs.get(name).cloned())?;
-            let mut pushes = model.pushes_of(name);
-            pushes.truncate(page as usize);
-            same("the pushes of a run", &store.pushes(&id, page).await.map_err(failed)?, &pushes)?;
+            let mut pushes = Vec::new();
+            loop {
+                let after = pushes.last().map(|push: &Push| push.id);
+                let next = store.pushes(&id, after, page).await.map_err(failed)?;
+                let full = next.len() == page as usize;
+                pushes.extend(next);
+                if !full {
+                    break;
+                }
+            }
+            same("the pushes of a run", &pushes, &model.pushes_of(name))?;
             let unreported = sorted(store.unreported(&id).await.map_err(failed)?);
             let expected = model.pushes_in(&[Outcome::Open, Outcome::Unknown], Some(name));
             same("the pushes of a run that were not reported", &unreported, &expected)?;

@@ -120,8 +120,14 @@ pub(super) async fn push(db: &Client, id: PushId) -> Result<Option<Push>> {
     Ok(found.into_iter().next())
 }
 
-pub(super) async fn pushes(db: &Client, run: &RunId, limit: u32) -> Result<Vec<Push>> {
-    pushes_where(db, "run_id = $1", &[&run.as_str(), &i64::from(limit)]).await
+pub(super) async fn pushes(db: &Client, run: &RunId, after: Option<PushId>, limit: u32) -> Result<Vec<Push>> {
+    let after = after.as_ref().map(|push| push.as_bytes().as_slice());
+    let limit = i64::from(limit);
+    let time = "(SELECT opened_at FROM pushes WHERE push_id = $3)";
+    let condition = format!(
+        "run_id = $1 AND ($3::bytea IS NULL OR opened_at < {time} OR (opened_at = {time} AND push_id > $3))"
+    );
+    pushes_where(db, &condition, &[&run.as_str(), &limit, &after]).await
 }
 
 /// Pushes and their refs, as one statement saw them.

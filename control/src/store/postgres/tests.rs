@@ -399,7 +399,7 @@ async fn live(store: &Postgres, name: &str, number: u64) -> Step {
 /// How far a run came, as it is stored.
 async fn stored(store: &Postgres, name: &str) -> Step {
     let Some(run) = store.run(&id(name)).await.unwrap() else { return Step::Nothing };
-    let pushes = store.pushes(&run.id, 9).await.unwrap();
+    let pushes = store.pushes(&run.id, None, 9).await.unwrap();
     match (run.revoked_at, pushes.first().map(|push| push.outcome), run.binding) {
         (Some(_), Some(Outcome::Done), Some(_)) => Step::Revoked,
         (None, Some(Outcome::Done), Some(_)) => Step::Closed,

@@ -97,9 +97,12 @@ pub(super) fn push(db: &Connection, id: PushId) -> Result<Option<Push>> {
     rows.next()?.map(|found| PushRow::of_sqlite(found)?.read(refs)).transpose()
 }
 
-pub(super) fn pushes(db: &Connection, run: &RunId, limit: u32) -> Result<Vec<Push>> {
-    let sql = "SELECT push_id FROM pushes WHERE run_id = ?1 ORDER BY opened_at DESC, push_id LIMIT ?2";
-    let ids = all(db, sql, params![run.as_str(), limit], read_push_id)?;
+pub(super) fn pushes(db: &Connection, run: &RunId, after: Option<PushId>, limit: u32) -> Result<Vec<Push>> {
+    let sql = "WITH last AS (SELECT opened_at AS time, push_id AS id FROM pushes WHERE push_id = ?3) \
+               SELECT push_id FROM pushes WHERE run_id = ?1 AND (?3 IS NULL OR opened_at < (SELECT time FROM last) \
+               OR (opened_at = (SELECT time FROM last) AND push_id > ?3)) ORDER BY opened_at DESC, push_id LIMIT ?2";
+    let after = after.as_ref().map(PushId::as_bytes);
+    let ids = all(db, sql, params![run.as_str(), limit, after], read_push_id)?;
     ids.into_iter().filter_map(|id| push(db, id).transpose()).collect()
 }
 
