@@ -60,7 +60,7 @@ mod tests {
             store.open_push(&Push { refs, ..push }, 1, any, from_micros(0)).await.unwrap();
         }
         let shown = pushes(&store, &run.id).await.unwrap();
-        shown.iter().map(|push| u8::from_str_radix(&push.push_id[..2], 16).unwrap()).collect()
+        shown.iter().map(|push| u8::from_str_radix(push.push_id.get(..2).unwrap(), 16).unwrap()).collect()
     }
 
     #[tokio::test]

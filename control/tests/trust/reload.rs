@@ -108,7 +108,7 @@ async fn a_session_is_told_to_leave_when_its_certificate_ends_and_is_cut_if_it_s
     let silent = tokio_stream::pending::<v1::SessionRequest>();
     let mut answers = GateClient::new(channel).session(silent).await.unwrap().into_inner();
     let mut next = async || {
-        let hangs = std::time::Duration::from_secs(60);
+        let hangs = std::time::Duration::from_mins(1);
         tokio::time::timeout(hangs, answers.message()).await.expect("the session ends by itself").unwrap()
     };
     let leave = v1::SessionResponse { id: 0, answer: Some(Answer::Draining(v1::Draining {})) };
