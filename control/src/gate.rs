@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 
 use gitdoor_proto::{Bearer, Denial, Reason, RepositoryName, v1};
 
-use self::buckets::Buckets;
+use self::buckets::{Buckets, Size};
 use self::place::Name;
 use self::question::{Intent, Question};
 use self::requests::Requests;
@@ -37,6 +37,10 @@ pub use self::tickets::Report;
 const DISCOVERIES: usize = 10;
 /// Refused pushes of a run that are written to the ledger in a minute; each may have hundreds of refs.
 const REFUSALS: usize = 20;
+
+/// Refs that a run may push: many at once, as a repository with all its branches has, and then ten a second. Each is
+/// a row of the ledger, whether or not the push that names it is ever sent.
+const PUSHED_REFS: Size = Size { burst: 1000, rate: 10.0 };
 
 /// A yes to one request.
 #[derive(Debug)]
@@ -59,6 +63,8 @@ pub struct Gate<S, F> {
     refusals: Window,
     /// Requests under way: a run must not take the door from the others.
     requests: Requests,
+    /// Refs of pushes that are let through, for the same reason.
+    pushed_refs: Buckets,
     /// API requests: all runs of an installation share the forge's own limit.
     api_requests: Buckets,
 }
@@ -74,6 +80,7 @@ impl<S: Store, F: Forge> Gate<S, F> {
             discoveries: Window::new(DISCOVERIES),
             refusals: Window::new(REFUSALS),
             requests: Requests::default(),
+            pushed_refs: Buckets::default(),
             api_requests: Buckets::default(),
         }
     }
@@ -131,7 +138,9 @@ impl<S: Store, F: Forge> Gate<S, F> {
     }
 
     async fn api(&self, live: &Live, now: SystemTime) -> Result<v1::Permit, Denial> {
-        self.api_requests.take(live.run(), now).map_err(|wait| api_limit(&live.run().terms.options, wait))?;
+        let options = &live.run().terms.options;
+        let size = Size { burst: options.api_burst.get(), rate: options.api_rate };
+        self.api_requests.take(live.run(), size, 1, now).map_err(|wait| api_limit(options, wait))?;
         let minted = self.read_token(live, now).await?;
         Ok(permit::api(live.run(), &minted, now))
     }
@@ -192,6 +201,7 @@ impl<S: Store, F: Forge> Gate<S, F> {
     pub fn tidy(&self) {
         self.discoveries.tidy();
         self.refusals.tidy();
+        self.pushed_refs.tidy();
         self.api_requests.tidy();
     }
 }
@@ -207,7 +217,10 @@ fn api_limit(options: &Options, wait: Duration) -> Denial {
         "this run's API requests are spent: it may make {api_burst} at once and {api_rate} a second; wait, ask for \
          more in one request (per_page=100, one GraphQL query), or work from the clone"
     );
-    // A client is told whole seconds, and whoever comes back early is refused again.
-    let wait = Duration::from_secs(wait.as_secs() + u64::from(wait.subsec_nanos() > 0));
-    Denial::new(Reason::ApiLimit, words).retry_after(wait)
+    Denial::new(Reason::ApiLimit, words).retry_after(whole_seconds(wait))
+}
+
+/// A client is told whole seconds, and whoever comes back early is refused again.
+fn whole_seconds(wait: Duration) -> Duration {
+    Duration::from_secs(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
 }

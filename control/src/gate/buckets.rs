@@ -1,4 +1,4 @@
-//! How many API requests a run may make: a token bucket for each run, of the size and the rate in its options.
+//! How much a run may do of what costs the others something: a token bucket for each run.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,10 +7,19 @@ use std::time::{Duration, SystemTime};
 use gitdoor_proto::RunId;
 use tokio::time::Instant;
 
-use crate::run::{Options, Run};
+use crate::run::Run;
 
 /// Longer than any run lives: a bucket that takes as long to regain one token regains none.
 const NEVER: Duration = Duration::from_hours(48);
+
+/// How large a bucket is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Size {
+    /// Tokens in a full one.
+    pub(super) burst: u32,
+    /// Tokens that it regains in a second.
+    pub(super) rate: f64,
+}
 
 /// The buckets of all runs. Kept in memory: after a restart of control each is full.
 #[derive(Debug, Default)]
@@ -24,15 +33,16 @@ struct Bucket {
 }
 
 impl Buckets {
-    /// Takes a token of the run's bucket; or, when it is empty, says how long until it has one.
-    pub(super) fn take(&self, run: &Run, now: SystemTime) -> Result<(), Duration> {
-        let Options { api_burst, api_rate, .. } = run.terms.options;
-        let interval = interval(api_rate);
+    /// Takes so many tokens of the run's bucket; or, when it has fewer, says how long until it has them. It never has
+    /// more than its size: more than that are given when it is full.
+    pub(super) fn take(&self, run: &Run, size: Size, tokens: u32, now: SystemTime) -> Result<(), Duration> {
+        let interval = interval(size.rate);
+        let cost = interval.saturating_mul(tokens.min(size.burst));
         let instant = Instant::now();
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let full_at = buckets.get(&run.id).map_or(instant, |bucket| bucket.full_at.max(instant)) + interval;
-        // An empty bucket is full after the time of all its tokens; one that would take longer has not this one.
-        let whole = interval.saturating_mul(api_burst.get());
+        let full_at = buckets.get(&run.id).map_or(instant, |bucket| bucket.full_at.max(instant)) + cost;
+        // An empty bucket is full after the time of all its tokens; one that would take longer has not these.
+        let whole = interval.saturating_mul(size.burst);
         let wait = full_at.duration_since(instant).saturating_sub(whole);
         if !wait.is_zero() {
             return Err(wait);
@@ -56,22 +66,22 @@ fn interval(rate: f64) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use std::num::NonZeroU32;
-
     use super::*;
     use crate::run::tests;
 
     const START: SystemTime = SystemTime::UNIX_EPOCH;
 
-    fn run(id: &str, burst: u32, rate: f64) -> Run {
-        let mut run = tests::run(id, START);
-        run.terms.options.api_burst = NonZeroU32::new(burst).unwrap();
-        run.terms.options.api_rate = rate;
-        run
+    /// A run, and the size of its bucket.
+    fn run(id: &str, burst: u32, rate: f64) -> (Run, Size) {
+        (tests::run(id, START), Size { burst, rate })
     }
 
-    fn taken(buckets: &Buckets, run: &Run) -> usize {
-        (0..100_000).take_while(|_| buckets.take(run, START).is_ok()).count()
+    fn take(buckets: &Buckets, (run, size): &(Run, Size), tokens: u32) -> Result<(), Duration> {
+        buckets.take(run, *size, tokens, START)
+    }
+
+    fn taken(buckets: &Buckets, run: &(Run, Size)) -> usize {
+        (0..100_000).take_while(|_| take(buckets, run, 1).is_ok()).count()
     }
 
     async fn advance(seconds: u64) {
@@ -87,15 +97,28 @@ mod tests {
                 (Buckets::default(), run("r", burst, rate), Duration::from_micros(micros));
             assert_eq!(taken(&buckets, &run), burst as usize, "{rate}");
             for _ in 0..3 {
-                assert_eq!(buckets.take(&run, START), Err(interval), "{rate}: being refused costs nothing");
+                assert_eq!(take(&buckets, &run, 1), Err(interval), "{rate}: being refused costs nothing");
                 tokio::time::advance(interval / 2).await;
-                assert_eq!(buckets.take(&run, START), Err(interval / 2), "{rate}");
+                assert_eq!(take(&buckets, &run, 1), Err(interval / 2), "{rate}");
                 tokio::time::advance(interval / 2).await;
                 assert_eq!(taken(&buckets, &run), 1, "{rate}");
             }
             tokio::time::advance(interval * burst * 9).await;
             assert_eq!(taken(&buckets, &run), burst as usize, "{rate}: it never holds more than its size");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn several_are_taken_together_or_none_and_more_than_there_ever_are_when_it_is_full() {
+        let (buckets, run) = (Buckets::default(), run("r", 10, 2.0));
+        take(&buckets, &run, 7).unwrap();
+        assert_eq!(take(&buckets, &run, 4), Err(Duration::from_millis(500)));
+        take(&buckets, &run, 3).unwrap();
+        assert_eq!(take(&buckets, &run, 1), Err(Duration::from_millis(500)));
+        assert_eq!(take(&buckets, &run, 11), Err(Duration::from_secs(5)));
+        advance(5).await;
+        take(&buckets, &run, 11).unwrap();
+        assert_eq!(take(&buckets, &run, 1), Err(Duration::from_millis(500)));
     }
 
     #[tokio::test(start_paused = true)]
@@ -135,7 +158,7 @@ mod tests {
             let (buckets, run) = (Buckets::default(), run("r", 4, rate));
             assert_eq!(taken(&buckets, &run), 4, "{rate}");
             advance(24 * 60 * 60).await;
-            assert!(buckets.take(&run, START).is_err(), "{rate}");
+            assert!(take(&buckets, &run, 1).is_err(), "{rate}");
         }
         let (buckets, run) = (Buckets::default(), run("r", u32::MAX, f64::MIN_POSITIVE));
         assert_eq!(taken(&buckets, &run), 100_000);

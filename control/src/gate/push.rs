@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime};
 use gitdoor_proto::{Denial, Reason, RepositoryName, v1};
 
 use super::place::Name;
-use super::{Gate, cause, permit, store_denial};
+use super::buckets::Size;
+use super::{Gate, PUSHED_REFS, cause, permit, store_denial, whole_seconds};
 use crate::forge::{Facts, Forge, Minted};
 use crate::lease::{End, LEASE, Leases, PUSHES};
 use crate::metrics;
@@ -36,7 +37,10 @@ impl<S: Store, F: Forge> Gate<S, F> {
         live.writer()?;
         let place = Place::take(&self.leases, live.run(), asked.key)?;
         match self.allow(live, &asked, now).await {
-            Ok(allowed) => self.open(live.run(), asked, &allowed, place, now).await,
+            Ok(allowed) => {
+                self.count_refs(live.run(), &asked.commands, now)?;
+                self.open(live.run(), asked, &allowed, place, now).await
+            }
             Err(denial) => {
                 self.record_refused(live.run(), asked, &denial, place.push, now).await;
                 Err(denial)
@@ -59,6 +63,12 @@ impl<S: Store, F: Forge> Gate<S, F> {
         }
         judge(&asked.commands, rules(live.run(), binding, &default_branches))?;
         Ok(Allowed { minted, facts })
+    }
+
+    /// A hostile run must not fill the ledger with pushes that it never sends.
+    fn count_refs(&self, run: &Run, commands: &[Command], now: SystemTime) -> Result<(), Denial> {
+        let refs = u32::try_from(commands.len()).unwrap_or(u32::MAX);
+        self.pushed_refs.take(run, PUSHED_REFS, refs, now).map_err(too_many_refs)
     }
 
     async fn open(
@@ -202,6 +212,16 @@ pub(super) fn ended(end: End) -> Denial {
         End::Revoked => Denial::new(Reason::RunRevoked, "run revoked"),
         End::Expired => Denial::new(Reason::RunExpired, "run expired"),
     }
+}
+
+fn too_many_refs(wait: Duration) -> Denial {
+    let Size { burst, rate } = PUSHED_REFS;
+    let wait = whole_seconds(wait);
+    let words = format!(
+        "this run has pushed too many refs: it may push {burst} at once and {rate} a second; push again in {} seconds",
+        wait.as_secs()
+    );
+    Denial::new(Reason::PushLimit, words).retry_after(wait)
 }
 
 fn too_many() -> Denial {

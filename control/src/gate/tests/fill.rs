@@ -1,0 +1,38 @@
+//! A run that would fill the ledger.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_run_cannot_fill_the_ledger_with_pushes_that_it_never_sends() {
+    let door = Door::new();
+    let bearer = door.bound().await;
+    let names: Vec<String> = (0..600).map(|number| format!("refs/heads/x{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let hang_up = async |refs: usize| {
+        let permit = door.ask(&bearer, push("acme/api", &names[..refs])).await?;
+        door.gate.report(report(&permit.authorization, Outcome::Interrupted), start()).await
+    };
+    hang_up(600).await.unwrap();
+    let denial = hang_up(405).await.unwrap_err();
+    assert_eq!((denial.reason, denial.retry_after), (Reason::PushLimit, Some(Duration::from_secs(1))));
+    assert!(denial.message.contains("1000 at once and 10 a second"), "{}", denial.message);
+    hang_up(400).await.unwrap();
+    tokio::time::advance(Duration::from_secs(1)).await;
+    hang_up(10).await.unwrap();
+    assert_eq!(reason(hang_up(1).await), Reason::PushLimit);
+    assert_eq!(door.pushes().await.len(), 3, "what is refused for this is no row either");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_cannot_fill_the_ledger_with_pushes_that_are_refused() {
+    let door = Door::new();
+    let bearer = door.bound().await;
+    for expected in [20, 40] {
+        for _ in 0..25 {
+            let denied = door.ask(&bearer, push("acme/api", &["refs/heads/main"])).await;
+            assert_eq!(reason(denied), Reason::DefaultBranch);
+        }
+        assert_eq!(door.pushes().await.len(), expected);
+        tokio::time::advance(Duration::from_mins(1)).await;
+    }
+}
