@@ -14,7 +14,7 @@ use gitdoor_proto::v1::gate_server::{Gate as GateRpc, GateServer};
 use gitdoor_proto::v1::session_request::Question;
 use gitdoor_proto::v1::session_response::Answer;
 use gitdoor_proto::{HOLDER_METADATA, v1};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::runtime::Runtime;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_stream::wrappers::{ReceiverStream, UnixListenerStream};
@@ -50,6 +50,8 @@ pub(super) struct Scripted {
     runtime: Option<Runtime>,
     /// Whether it lets no question through to itself.
     deaf: bool,
+    /// Has its port and does not listen, so that nobody else is given the port while it is dead.
+    _port: Option<TcpSocket>,
 }
 
 /// What is answered.
@@ -102,7 +104,16 @@ impl Scripted {
             ended: watch::channel(Vec::new()).0,
             holders: Mutex::default(),
         };
-        let mut control = Self { place, script: Arc::new(script), runtime: None, deaf };
+        let (place, port) = match place {
+            Place::Tcp(any) => {
+                let port = TcpSocket::new_v4().unwrap();
+                port.set_reuseaddr(true).unwrap();
+                port.bind(any).unwrap();
+                (Place::Tcp(port.local_addr().unwrap()), Some(port))
+            }
+            Place::Unix(_) => (place, None),
+        };
+        let mut control = Self { place, script: Arc::new(script), runtime: None, deaf, _port: port };
         control.start_again().await;
         control
     }
@@ -118,8 +129,7 @@ impl Scripted {
         let window = self.deaf.then_some(0);
         let router = Server::builder().initial_stream_window_size(window);
         let router = { router }.add_service(GateServer::from_arc(Arc::clone(&self.script)));
-        let served = runtime.spawn(serve(router, self.place.clone()));
-        self.place = served.await.unwrap();
+        runtime.spawn(serve(router, self.place.clone())).await.unwrap();
         self.runtime = Some(runtime);
     }
 
@@ -194,7 +204,10 @@ impl Scripted {
 
     /// Waits until it has seen so many questions.
     pub(super) async fn until_seen(&self, count: usize) {
-        self.script.seen.subscribe().wait_for(|seen| seen.len() >= count).await.unwrap();
+        let seen = tokio::time::timeout(super::LONG, async {
+            self.script.seen.subscribe().wait_for(|seen| seen.len() >= count).await.map(drop).unwrap();
+        });
+        seen.await.unwrap_or_else(|_| panic!("not {count} were seen: {}", self.seen().len()));
     }
 }
 
@@ -206,19 +219,16 @@ impl Drop for Scripted {
     }
 }
 
-/// Serves in a task, and returns the address that was bound.
-async fn serve(router: Router, place: Place) -> Place {
+/// Serves in a task, once it has its place.
+async fn serve(router: Router, place: Place) {
     match place {
         Place::Tcp(address) => {
             let listener = TcpListener::bind(address).await.unwrap();
-            let place = Place::Tcp(listener.local_addr().unwrap());
             tokio::spawn(router.serve_with_incoming(TcpIncoming::from(listener)));
-            place
         }
         Place::Unix(path) => {
             let listener = UnixListenerStream::new(UnixListener::bind(&path).unwrap());
             tokio::spawn(router.serve_with_incoming(listener));
-            Place::Unix(path)
         }
     }
 }

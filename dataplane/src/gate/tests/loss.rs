@@ -1,5 +1,7 @@
 //! Controls that die, drain, and come back.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::*;
 use crate::gate::GateError;
 use crate::gate::pool::{Choice, Wish};
@@ -8,14 +10,27 @@ use crate::gate::pool::{Choice, Wish};
 async fn a_control_that_dies_under_load_costs_no_question_that_may_be_asked_twice() {
     let (mut a, b) = (Scripted::tcp("a").await, Scripted::tcp("b").await);
     let gate = gate(&[&a, &b], LONG).await;
-    let asking = gate.clone();
-    let load = tokio::spawn(async move { ask_many(&asking, 16, 100).await });
+    // They ask until it is dead, however long one of the two is left without a processor.
+    let over = Arc::new(AtomicBool::new(false));
+    let load: Vec<_> = (0..16)
+        .map(|_| {
+            let (gate, over) = (gate.clone(), over.clone());
+            tokio::spawn(async move {
+                while !over.load(Ordering::Relaxed) {
+                    ask_many(&gate, 1, 1).await;
+                }
+            })
+        })
+        .collect();
     a.until_seen(100).await;
     // From here on it has questions that it does not answer.
     a.be_silent();
     a.until_seen(a.seen().len() + 1).await;
     a.stop().await;
-    load.await.unwrap();
+    over.store(true, Ordering::Relaxed);
+    for asked in join_all(load).await {
+        asked.unwrap();
+    }
     let asked = b.seen().len();
     a.speak();
     a.start_again().await;

@@ -2,8 +2,6 @@
 
 use std::net::TcpListener;
 
-use tokio::time::Instant;
-
 use super::*;
 use crate::gate::GateError;
 
@@ -15,9 +13,7 @@ async fn a_silent_control_costs_no_question_and_is_passed_over_until_it_answers(
     ask_many(&gate, 8, 1).await;
     let before = a.seen().len();
     assert!(before > 0, "nobody has asked it");
-    let start = Instant::now();
     ask_many(&gate, 4, 25).await;
-    assert!(start.elapsed() < SHORT / 2, "{:?}", start.elapsed());
     assert_eq!(a.seen().len(), before, "it was not passed over");
     // What it says now is late, and shows that it is back.
     a.speak();
