@@ -36,7 +36,8 @@ struct Control {
 
 impl Control {
     async fn start(server: &Server) -> Self {
-        let store = Arc::new(Postgres::open(&postgres::Config::new(&server.url("postgres"))).await.unwrap());
+        let config = postgres::Config::new(&server.url("postgres"));
+        let store = Arc::new(Postgres::open_patiently(&config).await.unwrap());
         let (forge, leases) = (Arc::new(Village::new()), Arc::new(Leases::new(ControlId::generate().unwrap())));
         store.beat(leases.control()).await.unwrap();
         let gate = Arc::new(Gate::new(store.clone(), forge.clone(), leases.clone()));

@@ -50,7 +50,7 @@ impl Open for Postgres {
     async fn open_at(path: &Path) -> Self {
         let (folder, schema) = (path.parent().unwrap().display(), path.file_name().unwrap().display());
         let url = format!("postgres://gitdoor@/promises?host={folder}&options=-csearch_path%3D{schema}");
-        Self::open(&postgres::Config::new(&url)).await.unwrap()
+        Self::open_patiently(&postgres::Config::new(&url)).await.unwrap()
     }
 }
 

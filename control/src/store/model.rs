@@ -77,8 +77,7 @@ async fn a_measured_store_does_what_the_model_does_on_any_walk() {
 
 #[tokio::test]
 async fn postgres_does_what_the_model_does_on_any_walk() {
-    // As for a file, nothing has to reach a disk.
-    let server = Server::start_with(5432, &[("postgresql.auto.conf", "fsync = off\n")]);
+    let server = Server::start();
     server.create("promises");
     walk_all::<Postgres>(|walk| {
         server.sql("promises", &format!("CREATE SCHEMA {walk}"));

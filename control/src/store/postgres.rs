@@ -24,7 +24,7 @@ use std::time::{Duration, SystemTime};
 use gitdoor_proto::{BearerHash, RunId};
 
 use self::lookups::Lookups;
-use self::pool::Pool;
+use self::pool::{Patience, Pool};
 use self::target::Target;
 use super::{Adopted, Claimed, Closed, Limit, LiveRuns, Opened, Registered, Rotated, Store, StoreError};
 use crate::fleet::ControlId;
@@ -58,7 +58,11 @@ pub struct Postgres {
 impl Postgres {
     /// Opens a store, or makes a new one in a database that has none. A schema of a later version is refused.
     pub async fn open(config: &Config) -> Result<Self, OpenError> {
-        let pool = Arc::new(Pool::new(Target::new(config)?, config.connections.get().into())?);
+        Self::open_with(config, Patience::default()).await
+    }
+
+    async fn open_with(config: &Config, patience: Patience) -> Result<Self, OpenError> {
+        let pool = Arc::new(Pool::new(Target::new(config)?, config.connections.get().into(), patience)?);
         open::migrate(&mut pool.first().await?).await?;
         let lookups = Lookups::start(pool.clone());
         Ok(Self { pool, lookups })
@@ -185,6 +189,16 @@ impl std::fmt::Debug for Config {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The URL may hold a password by mistake.
         f.debug_struct("Config").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+impl Postgres {
+    /// As [`Self::open`], for a test that is not about a server's times: on a machine that has other things to do, it
+    /// waits.
+    pub(crate) async fn open_patiently(config: &Config) -> Result<Self, OpenError> {
+        const LONG: Duration = Duration::from_mins(1);
+        Self::open_with(config, Patience { operation: LONG, connection: LONG }).await
     }
 }
 

@@ -4,13 +4,14 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gitdoor_proto::RunId;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::failure::Failure;
-use super::pool::{DEADLINE, Pool};
+use super::pool::Pool;
 use super::statements;
 use crate::run::Run;
 use crate::store::StoreError;
@@ -29,23 +30,27 @@ struct Lookup {
 
 /// Where look-ups wait.
 #[derive(Debug)]
-pub(super) struct Lookups(mpsc::Sender<Lookup>);
+pub(super) struct Lookups {
+    questions: mpsc::Sender<Lookup>,
+    deadline: Duration,
+}
 
 impl Lookups {
     /// Starts the task that answers. It ends with this.
     pub(super) fn start(pool: Arc<Pool>) -> Self {
         let (questions, queue) = mpsc::channel(QUEUE);
+        let deadline = pool.patience.operation;
         tokio::spawn(answer_all(pool, queue));
-        Self(questions)
+        Self { questions, deadline }
     }
 
     pub(super) async fn run(&self, id: &RunId) -> Result<Option<Run>, StoreError> {
         let (answer, answered) = oneshot::channel();
-        self.0.try_send(Lookup { id: id.clone(), answer }).map_err(|full| match full {
+        self.questions.try_send(Lookup { id: id.clone(), answer }).map_err(|full| match full {
             mpsc::error::TrySendError::Full(_) => StoreError::Busy,
             mpsc::error::TrySendError::Closed(_) => StoreError::Closed,
         })?;
-        match timeout(DEADLINE, answered).await {
+        match timeout(self.deadline, answered).await {
             Ok(answer) => answer.map_err(|_ended| StoreError::Closed)?,
             Err(_late) => Err(StoreError::Postgres(Failure::Late)),
         }

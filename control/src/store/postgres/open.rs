@@ -9,7 +9,6 @@ use tokio::time::timeout;
 use tokio_postgres::SimpleQueryMessage;
 
 use super::failure::{Cause, Failure};
-use super::pool::DEADLINE;
 use crate::store::StoreError;
 use crate::store::migration::{self, Migration};
 
@@ -144,11 +143,12 @@ impl From<StoreError> for OpenError {
     }
 }
 
-/// Sets a new connection up, and says why its server will not do.
+/// Sets a new connection up, on which no operation takes longer, and says why its server will not do.
 pub(super) async fn prepare(
     client: &tokio_postgres::Client,
+    deadline: Duration,
 ) -> Result<Option<&'static str>, tokio_postgres::Error> {
-    let milliseconds = DEADLINE.as_millis();
+    let milliseconds = deadline.as_millis();
     // What the operator has made stronger than "on" stays so.
     let sql = format!(
         "SET default_transaction_isolation = 'read committed'; SET statement_timeout = {milliseconds}; \

@@ -1,6 +1,6 @@
 //! The connections: so many and no more, each operation on one of them and within a time.
 //!
-//! A server that is gone or silent is an error within [`DEADLINE`], and a new connection is tried by the next
+//! A server that is gone or silent is an error within a [`Patience`], and a new connection is tried by the next
 //! operation. Who comes when enough are waiting is told so at once. What ends runs and keeps the records of pushes has
 //! places of its own, and a connection that no other operation takes.
 
@@ -17,12 +17,8 @@ use super::open::{OpenError, prepare};
 use super::target::Target;
 use crate::store::StoreError;
 
-/// Longest time of an operation. A data plane waits two seconds for an answer to its question.
-pub(super) const DEADLINE: Duration = Duration::from_millis(1_500);
 /// Longest time for the first connection, and for the name of a server to be looked up.
 const START: Duration = Duration::from_secs(10);
-/// Longest wait for a connection that others have.
-const WAIT: Duration = Duration::from_secs(1);
 /// Operations that may wait for each connection. They take a millisecond or so, and are told when it is hopeless.
 const WAITING_PER_CONNECTION: usize = 32;
 /// A connection is replaced when it is this old: memory of the server, and new addresses behind its name.
@@ -30,9 +26,25 @@ const LIFETIME: Duration = Duration::from_mins(30);
 /// A connection that was not used for this long may have been dropped on its way by something that told nobody.
 const IDLE: Duration = Duration::from_mins(5);
 
+/// How long a server is waited for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// Longest time of an operation. A data plane waits two seconds for an answer to its question.
+    pub(super) operation: Duration,
+    /// Longest wait for a connection that others have.
+    pub(super) connection: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { operation: Duration::from_millis(1_500), connection: Duration::from_secs(1) }
+    }
+}
+
 /// The connections to a server.
 #[derive(Debug)]
 pub(super) struct Pool {
+    pub(super) patience: Patience,
     connections: deadpool_postgres::Pool,
     /// For operations that others must not keep out.
     kept: Semaphore,
@@ -44,16 +56,17 @@ pub(super) struct Pool {
 
 impl Pool {
     /// A pool of so many connections; none is made yet.
-    pub(super) fn new(target: Target, size: usize) -> Result<Self, OpenError> {
+    pub(super) fn new(target: Target, size: usize, patience: Patience) -> Result<Self, OpenError> {
+        let Patience { operation, connection } = patience;
         let fast = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(target.server, target.tls, fast);
         let builder = deadpool_postgres::Pool::builder(manager)
             .max_size(size)
-            .timeouts(Timeouts { wait: Some(WAIT), create: Some(DEADLINE), recycle: Some(DEADLINE) })
+            .timeouts(Timeouts { wait: Some(connection), create: Some(operation), recycle: Some(operation) })
             .runtime(Runtime::Tokio1)
-            .post_create(Hook::async_fn(|client, _| {
+            .post_create(Hook::async_fn(move |client, _| {
                 Box::pin(async move {
-                    let unfit = prepare(client).await.map_err(HookError::Backend)?;
+                    let unfit = prepare(client, operation).await.map_err(HookError::Backend)?;
                     unfit.map_or(Ok(()), |why| Err(HookError::message(why)))
                 })
             }))
@@ -67,7 +80,7 @@ impl Pool {
         let places = || Semaphore::new(size + size * WAITING_PER_CONNECTION);
         // With a single connection there is none to keep.
         let at_work = Semaphore::new(size.saturating_sub(1).max(1));
-        Ok(Self { connections, kept: places(), places: places(), at_work })
+        Ok(Self { patience, connections, kept: places(), places: places(), at_work })
     }
 
     /// The first connection, for which there is more time.
@@ -81,10 +94,10 @@ impl Pool {
     where
         W: AsyncFnOnce(&mut Client) -> Result<T, StoreError>,
     {
-        let until = Instant::now() + DEADLINE;
+        let until = Instant::now() + self.patience.operation;
         let _place = self.places.try_acquire().map_err(|_full| StoreError::Busy)?;
-        let at_work = timeout(WAIT, self.at_work.acquire()).await.map_err(|_elapsed| StoreError::Busy)?;
-        let _at_work = at_work.map_err(|_closed| StoreError::Closed)?;
+        let at_work = timeout(self.patience.connection, self.at_work.acquire()).await;
+        let _at_work = at_work.map_err(|_elapsed| StoreError::Busy)?.map_err(|_closed| StoreError::Closed)?;
         self.by(until, work).await
     }
 
@@ -93,7 +106,7 @@ impl Pool {
     where
         W: AsyncFnOnce(&mut Client) -> Result<T, StoreError>,
     {
-        let until = Instant::now() + DEADLINE;
+        let until = Instant::now() + self.patience.operation;
         let _place = self.kept.try_acquire().map_err(|_full| StoreError::Busy)?;
         self.by(until, work).await
     }

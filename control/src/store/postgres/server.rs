@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 /// Who owns the databases.
 const USER: &str = "gitdoor";
-/// Its settings, but for what one test wants otherwise; without these it listens on TCP.
-const SETTINGS: &str = "listen_addresses = ''\nmax_connections = 200\nshared_buffers = 32MB\n";
+/// Its settings, but for what one test wants otherwise; without these it listens on TCP. Processes are killed here and no
+/// machine is, so that nothing has to reach a disk, which all tests share.
+const SETTINGS: &str = "listen_addresses = ''\nmax_connections = 200\nshared_buffers = 32MB\nfsync = off\n";
 /// A server that takes longer will not come.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -34,6 +35,7 @@ impl Server {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
         copy(&template(), &data);
+        fs::write(data.join("postgresql.conf"), SETTINGS).unwrap();
         for (name, text) in files {
             fs::write(data.join(name), text).unwrap();
             fs::set_permissions(data.join(name), fs::Permissions::from_mode(0o600)).unwrap();
@@ -186,7 +188,6 @@ fn template() -> PathBuf {
     initdb.args(["--username", USER, "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8"]);
     initdb.args(["--wal-segsize=1", "--no-sync", "--no-instructions", "--pgdata"]).arg(&made);
     assert!(initdb.stdout(Stdio::null()).status().unwrap().success());
-    fs::write(made.join("postgresql.conf"), SETTINGS).unwrap();
     drop(fs::remove_dir_all(&kept));
     let part = kept.with_extension("part");
     drop(fs::remove_dir_all(&part));
