@@ -10,6 +10,8 @@ pub mod embed;
 mod engine;
 pub mod fleet;
 pub mod forge;
+#[cfg(test)]
+mod frozen;
 pub mod gate;
 pub mod github;
 pub mod id;

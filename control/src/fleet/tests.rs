@@ -6,9 +6,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use gitdoor_proto::v1::runs_server::Runs as _;
 use gitdoor_proto::{Bearer, Denial, Reason, RunId, v1};
+use tokio::task::yield_now;
 use tokio::time::{Instant, advance, sleep, timeout};
 
 use super::*;
+use crate::frozen::Frozen;
 use crate::gate::question::Question;
 use crate::gate::{Gate, Report};
 use crate::lease::{Ended, LEASE, LOST_AFTER, PUSHES};
@@ -196,17 +198,14 @@ async fn a_report_to_another_control_lets_a_revocation_return() {
     let [a, b] = [Control::start(&server).await, Control::start(&server).await];
     let bearer = a.run("r").await;
     let ticket = b.push(&bearer).await.unwrap();
-    let revoked = tokio::spawn(async move {
-        a.revoke("r").await.unwrap();
-        Instant::now()
-    });
+    let frozen = Frozen::new();
+    let revoked = tokio::spawn(async move { a.revoke("r").await });
     while b.renew(&ticket).await.is_ok() {
-        sleep(Duration::from_millis(10)).await;
+        yield_now().await;
     }
-    let reported = Instant::now();
+    assert!(!revoked.is_finished(), "it was not reported");
     b.report(&ticket).await;
-    let took = revoked.await.unwrap() - reported;
-    assert!(took < Duration::from_millis(1_500), "{took:?}");
+    frozen.before(LEASE, revoked).await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -295,9 +294,8 @@ async fn a_control_that_stood_still_makes_no_revocation_return_early() {
     assert_eq!(frozen.renew(&ticket).await.unwrap_err().reason, Reason::RunRevoked);
     frozen.report(&ticket).await;
     assert_eq!(b.pushed("r").await.outcome, Outcome::Done);
-    let again = Instant::now();
-    b.revoke("r").await.unwrap();
-    assert!(again.elapsed() < LEASE, "what was reported is not waited for");
+    // What was reported is not waited for.
+    Frozen::new().at_once(b.revoke("r")).await.unwrap();
 }
 
 #[tokio::test]
@@ -352,13 +350,13 @@ async fn the_end_of_a_run_is_told_to_the_sessions_of_every_control_once() {
     a.revoke("before").await.unwrap();
     let (_, mut news) = b.leases.news();
     let hearing = tokio::spawn(hear(b.store.clone(), b.leases.clone()));
-    let mut told = async || timeout(Duration::from_secs(20), news.recv()).await.unwrap().unwrap();
-    let ended = |run| Ended { run: RunId::parse(run).unwrap(), end: End::Revoked };
-    assert_eq!(told().await, ended("before"));
+    let ended = |run| Ok(Ended { run: RunId::parse(run).unwrap(), end: End::Revoked });
+    assert_eq!(timeout(HANGS, news.recv()).await.unwrap(), ended("before"));
+    let frozen = Frozen::new();
     a.revoke("r").await.unwrap();
-    let revoked = Instant::now();
-    assert_eq!(told().await, ended("r"));
-    assert!(revoked.elapsed() < HEAR * 5, "{:?}", revoked.elapsed());
+    // A timer ends with the next whole millisecond.
+    advance(HEAR + Duration::from_millis(1)).await;
+    assert_eq!(frozen.at_once(news.recv()).await, ended("r"));
     for _ in 0..3 {
         hear_once(&*b.store, &b.leases, clock::now()).await.unwrap();
     }

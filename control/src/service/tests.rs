@@ -21,6 +21,7 @@ use gitdoor_proto::v1::session_response::Answer;
 use gitdoor_proto::{Bearer, HOLDER_METADATA, v1};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use tokio::time::advance;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::metadata::MetadataValue;
@@ -31,8 +32,9 @@ use super::gate::GateService;
 use super::runs::RunsService;
 use crate::fleet::ControlId;
 use crate::forge::MintError;
+use crate::frozen::Frozen;
 use crate::gate::Gate;
-use crate::lease::Leases;
+use crate::lease::{LEASE, Leases};
 use crate::store::sqlite::Sqlite;
 use crate::village::Village;
 
@@ -298,7 +300,7 @@ async fn a_revocation_returns_once_the_push_is_reported() {
     let mut session = control.session().await;
     let ticket = session.permit(&bearer, push("x")).await.authorization;
     let mut runs = control.runs.clone();
-    let start = Instant::now();
+    let frozen = Frozen::new();
     let revoked = tokio::spawn(async move { runs.revoke_run(v1::RevokeRunRequest { run_id: "r".into() }).await });
     assert!(matches!(session.next().await.answer, Some(Answer::Revocation(_))));
     let refused = session.renew(&ticket, false).await;
@@ -309,8 +311,7 @@ async fn a_revocation_returns_once_the_push_is_reported() {
     session.renew(&ticket, true).await;
     assert!(!revoked.is_finished());
     assert!(matches!(session.ask(report(&ticket)).await, Answer::Report(v1::ReportPushResponse { refusal: None })));
-    revoked.await.unwrap().unwrap();
-    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    frozen.before(LEASE, revoked).await.unwrap().unwrap();
     let pushes = control.run("r").await.pushes;
     assert_eq!((pushes.len(), pushes[0].outcome(), pushes[0].request_bytes), (1, v1::PushOutcome::Done, 3));
 }
@@ -320,12 +321,20 @@ async fn a_revocation_waits_for_a_silent_push_until_its_lease_has_lapsed() {
     let mut control = Control::start().await;
     let bearer = control.register("r", "acme/api").await.unwrap();
     let mut session = control.session().await;
+    let frozen = Frozen::new();
     session.permit(&bearer, push("x")).await;
-    let granted = Instant::now();
+    let mut runs = control.runs.clone();
+    let revoked = tokio::spawn(async move { runs.revoke_run(v1::RevokeRunRequest { run_id: "r".into() }).await });
+    // It is told of once it stands in the store.
+    assert!(matches!(session.next().await.answer, Some(Answer::Revocation(_))));
     drop(session);
-    control.runs.revoke_run(v1::RevokeRunRequest { run_id: "r".into() }).await.unwrap();
-    let took = granted.elapsed();
-    assert!(took > Duration::from_millis(1_900) && took < Duration::from_secs(4), "{took:?}");
+    advance(LEASE - Duration::from_millis(1)).await;
+    // What is asked after it has had its turn is answered.
+    control.run("r").await;
+    assert!(!revoked.is_finished(), "the lease is not over");
+    // A timer ends with the next whole millisecond.
+    advance(Duration::from_millis(2)).await;
+    frozen.at_once(revoked).await.unwrap().unwrap();
 }
 
 #[tokio::test]
