@@ -135,14 +135,15 @@ async fn a_message_that_is_too_large_is_refused_in_words_and_the_next_is_answere
 
 #[tokio::test]
 async fn a_call_that_takes_too_long_ends_in_words_and_a_revocation_goes_on_without_its_caller() {
-    let (control, _folder) = stalling(short()).await;
-    let mut runs = RunsClient::new(control.runs().await);
+    let (control, _folder) = stalling(Times::default()).await;
+    let hasty = control.beside(short()).await;
+    let (mut runs, mut hasty) = (RunsClient::new(control.runs().await), RunsClient::new(hasty.runs().await));
     runs.register_run(reader("r")).await.unwrap();
     control.store.stall(true);
-    let late = runs.get_run(get("r")).await.unwrap_err();
+    let late = hasty.get_run(get("r")).await.unwrap_err();
     assert_eq!(late.code(), Code::DeadlineExceeded);
     assert!(late.message().contains("within 100ms"), "{late}");
-    let late = runs.revoke_run(v1::RevokeRunRequest { run_id: "r".into() }).await.unwrap_err();
+    let late = hasty.revoke_run(v1::RevokeRunRequest { run_id: "r".into() }).await.unwrap_err();
     assert_eq!(late.code(), Code::DeadlineExceeded);
     control.store.stall(false);
     let ends = async {

@@ -124,7 +124,7 @@ pub(super) async fn stalling(times: Times) -> (Listeners<Stalling<Sqlite>>, temp
     (Listeners::start(Stalling::new(store), times).await, folder)
 }
 
-/// Calls that are cut after a moment.
+/// Calls that are cut after a moment, in which a busy machine may get nothing done.
 pub(super) fn short() -> Times {
     let moment = Duration::from_millis(100);
     Times { call: moment, revocation: moment }
@@ -132,8 +132,16 @@ pub(super) fn short() -> Times {
 
 impl<S: Store> Listeners<S> {
     pub(super) async fn start(store: S, times: Times) -> Self {
-        let (store, forge, leases) =
-            (Arc::new(store), Arc::new(Village::new()), Arc::new(Leases::new(ControlId::from_bytes([1; 16]))));
+        Self::over(Arc::new(store), times).await
+    }
+
+    /// Others over the same store, which have other times.
+    pub(super) async fn beside(&self, times: Times) -> Self {
+        Self::over(self.store.clone(), times).await
+    }
+
+    async fn over(store: Arc<S>, times: Times) -> Self {
+        let (forge, leases) = (Arc::new(Village::new()), Arc::new(Leases::new(ControlId::from_bytes([1; 16]))));
         let drain = CancellationToken::new();
         let (state, health) = watch::channel(State::Serving);
         let reads = Arc::<Reads>::default();
