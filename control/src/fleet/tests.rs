@@ -353,7 +353,7 @@ async fn the_end_of_a_run_is_told_to_the_sessions_of_every_control_once() {
     let ended = |run| Ok(Ended { run: RunId::parse(run).unwrap(), end: End::Revoked });
     assert_eq!(timeout(HANGS, news.recv()).await.unwrap(), ended("before"));
     let frozen = Frozen::new();
-    a.revoke("r").await.unwrap();
+    frozen.at_once(a.revoke("r")).await.unwrap();
     // A timer ends with the next whole millisecond.
     advance(HEAR + Duration::from_millis(1)).await;
     assert_eq!(frozen.at_once(news.recv()).await, ended("r"));
