@@ -61,10 +61,10 @@ pub struct Gate<S, F> {
     discoveries: Window,
     /// Refused pushes that are written to the ledger: a hostile run must not fill the store.
     refusals: Window,
-    /// Requests under way: a run must not take the door from the others.
-    requests: Requests,
     /// Refs of pushes that are let through, for the same reason.
     pushed_refs: Buckets,
+    /// Requests under way: a run must not take the door from the others.
+    requests: Requests,
     /// API requests: all runs of an installation share the forge's own limit.
     api_requests: Buckets,
 }
@@ -79,8 +79,8 @@ impl<S: Store, F: Forge> Gate<S, F> {
             leases,
             discoveries: Window::new(DISCOVERIES),
             refusals: Window::new(REFUSALS),
-            requests: Requests::default(),
             pushed_refs: Buckets::default(),
+            requests: Requests::default(),
             api_requests: Buckets::default(),
         }
     }

@@ -104,7 +104,7 @@ fn describe() {
     describe_gauge!(RATE_LIMIT, "API requests that the installation has in the forge's window, by resource");
     describe_gauge!(RATE_REMAINING, "API requests that are left of them, as the forge said last, by resource");
     describe_gauge!(RATE_RESET, Unit::Seconds, "When that window of the forge ends, since 1970, by resource");
-    describe_counter!(CREDENTIALS, "Credentials of the forge that were in answers of its API, by kind");
+    describe_counter!(CREDENTIALS, "Credentials that were in the forge's answers, by kind");
     describe_histogram!(REQUEST_BYTES, Unit::Bytes, "Size of request bodies, decoded, by route");
     describe_histogram!(RESPONSE_BYTES, Unit::Bytes, "Size of answer bodies, by route");
     describe_histogram!(DURATION, Unit::Seconds, "Time from a request's head to the end of its answer, by route");

@@ -24,7 +24,7 @@ fn astray(settings: &[Setting]) -> Vec<(&'static str, &Setting)> {
     let others = settings.iter().filter(|setting| setting.file.is_some());
     others
         .filter_map(|setting| {
-            let (base, is_push) = rewrite(setting).filter(|(base, _)| *base != door)?;
+            let (base, is_push) = rewrite(setting).filter(|(base, _)| !base.starts_with(door))?;
             // The door has no rule for pushes alone: there any wins.
             let wins = |forge: &str| {
                 setting.value.starts_with(forge) || (is_push && forge.starts_with(setting.value.as_str()))
@@ -66,6 +66,7 @@ mod tests {
             ("url.git@github.com:.insteadof", "https://", false),
             ("url.git@github.com:.insteadof", "gh:", false),
             ("url.https://door/.insteadof", "https://github.com/", false),
+            ("url.https://door/acme/.insteadof", "https://github.com/acme/", false),
             ("remote.origin.url", "https://github.com/", false),
         ] {
             let settings = [setting(Some("/h/.gitconfig"), key, value), door.clone()];

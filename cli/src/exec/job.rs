@@ -3,6 +3,7 @@
 //! The command may have to clear the screen first, when ^Z is pressed; may not stop at all; or stops itself alone, which
 //! nobody else sees: the shell waits for this program, and the program waits for the command.
 
+use std::fs;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process};
@@ -21,7 +22,7 @@ const STOP: Signal = Signal::TTOU;
 
 /// A command at a terminal.
 pub(super) struct Job {
-    /// Nothing where there is no terminal, and so no shell that would have its prompt back.
+    /// Nothing where there is no terminal, or whoever started this program lets it not stop: nobody would make it go on.
     hears: Option<Hears>,
     was_stopped: bool,
     /// Whether a shell inside had the terminal when all of it was stopped.
@@ -48,7 +49,7 @@ pub(super) enum Turn {
 impl Job {
     /// Hears from now on what is for a command that is to be started.
     pub(super) fn listen() -> Self {
-        let hears = terminal::foreground().and_then(|_group| {
+        let hears = terminal::foreground().filter(|_group| !is_ignored(Signal::TSTP)).and_then(|_group| {
             let hear = |name: Signal| signal(SignalKind::from_raw(name.as_raw())).ok();
             let (resumed, stop) = (hear(Signal::CONT)?, hear(Signal::TSTP)?);
             let mut looks = interval(LOOK);
@@ -85,8 +86,8 @@ impl Job {
     fn go_on(&mut self, process: &mut Process) {
         self.was_stopped = false;
         let Some(Standing { group, is_stopped: true }) = process.standing() else { return };
-        if let Some(group) = group.filter(|_| std::mem::take(&mut self.had_terminal)) {
-            terminal::hand(group);
+        if let Some(group) = group.filter(|_| self.had_terminal) {
+            self.had_terminal = !terminal::hand(group);
         }
         process.tell(Signal::CONT);
     }
@@ -105,12 +106,20 @@ impl Job {
     /// Stops this program, if the terminal is its own or the command's: else the shell has its prompt.
     fn stop(&mut self, foreground: Option<Pid>, group: Option<Pid>) {
         let is_ours = foreground == Some(getpgrp());
-        self.had_terminal = !is_ours && foreground == group;
-        if !is_ours && !self.had_terminal {
+        let has_terminal = !is_ours && foreground == group;
+        if !is_ours && !has_terminal {
             return;
         }
+        self.had_terminal = has_terminal;
         if let Err(error) = kill_process(getpid(), STOP) {
             tracing::debug!(%error, "this program was not stopped with its command");
         }
     }
+}
+
+/// Whether whoever started this program has it ignore a signal.
+fn is_ignored(signal: Signal) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
 }

@@ -1,7 +1,7 @@
 //! The terminal that this program and its command share: whose it is, and how it was.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, IsTerminal as _, stdin, stdout};
 use std::process::Command;
 
 use rustix::process::{Pid, getpgrp, test_kill_process_group};
@@ -24,13 +24,17 @@ pub(super) fn is_ours() -> bool {
     foreground() == Some(getpgrp())
 }
 
-/// Gives a group the terminal, if it is ours to give. Who is in its background would be stopped for trying.
-pub(super) fn hand(group: Pid) {
-    if is_ours()
-        && let Err(error) = open().and_then(|terminal| Ok(tcsetpgrp(terminal, group)?))
-    {
+/// Gives a group the terminal, if it is ours to give. Who is in its background would be stopped for trying. False: it is
+/// not given.
+pub(super) fn hand(group: Pid) -> bool {
+    if !is_ours() {
+        return false;
+    }
+    let handed = open().and_then(|terminal| Ok(tcsetpgrp(terminal, group)?));
+    if let Err(error) = &handed {
         tracing::debug!(%error, "the terminal was not given to the command");
     }
+    handed.is_ok()
 }
 
 /// How the terminal was.
@@ -40,10 +44,12 @@ pub(super) struct Before {
 }
 
 impl Before {
-    /// Looks how it is. Its settings are the shell's own while that reads a line, as it does with this in the background.
+    /// Looks how it is. Its settings are the shell's own while that reads a line, as it does with this in the background,
+    /// and another's of the same pipeline, such as a pager's.
     pub(super) fn look() -> Self {
         let was_ours = is_ours();
-        let settings = open().ok().filter(|_| was_ours).and_then(|terminal| tcgetattr(terminal).ok());
+        let is_alone = was_ours && stdin().is_terminal() && stdout().is_terminal();
+        let settings = open().ok().filter(|_| is_alone).and_then(|terminal| tcgetattr(terminal).ok());
         Self { was_ours, settings }
     }
 

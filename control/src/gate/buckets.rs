@@ -51,6 +51,15 @@ impl Buckets {
         Ok(())
     }
 
+    /// Gives back what was taken for nothing.
+    pub(super) fn give_back(&self, run: &Run, size: Size, tokens: u32) {
+        let cost = interval(size.rate).saturating_mul(tokens.min(size.burst));
+        let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bucket) = buckets.get_mut(&run.id) {
+            bucket.full_at = bucket.full_at.checked_sub(cost).unwrap_or(bucket.full_at);
+        }
+    }
+
     /// Forgets buckets that are full again, and those of runs that have expired.
     pub(super) fn tidy(&self) {
         let instant = Instant::now();
@@ -119,6 +128,17 @@ mod tests {
         advance(5).await;
         take(&buckets, &run, 11).unwrap();
         assert_eq!(take(&buckets, &run, 1), Err(Duration::from_millis(500)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_given_back_is_there_again_and_never_more_than_its_size() {
+        let (buckets, run) = (Buckets::default(), run("r", 10, 2.0));
+        take(&buckets, &run, 7).unwrap();
+        buckets.give_back(&run.0, run.1, 4);
+        assert_eq!(taken(&buckets, &run), 7);
+        advance(5).await;
+        buckets.give_back(&run.0, run.1, 10);
+        assert_eq!(taken(&buckets, &run), 10);
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use gitdoor_proto::{Denial, Reason, RepositoryName, v1};
 
-use super::place::Name;
 use super::buckets::Size;
+use super::place::Name;
 use super::{Gate, PUSHED_REFS, cause, permit, store_denial, whole_seconds};
 use crate::forge::{Facts, Forge, Minted};
 use crate::lease::{End, LEASE, Leases, PUSHES};
@@ -35,12 +35,12 @@ struct Allowed {
 impl<S: Store, F: Forge> Gate<S, F> {
     pub(super) async fn push(&self, live: &Live, asked: Asked, now: SystemTime) -> Result<v1::Permit, Denial> {
         live.writer()?;
+        // Asked about again, since an answer did not come.
+        let again = asked.key.is_some_and(|key| self.leases.owns(&live.run().id, key));
         let place = Place::take(&self.leases, live.run(), asked.key)?;
         match self.allow(live, &asked, now).await {
-            Ok(allowed) => {
-                self.count_refs(live.run(), &asked.commands, now)?;
-                self.open(live.run(), asked, &allowed, place, now).await
-            }
+            Ok(allowed) if again => self.open(live.run(), asked, &allowed, place, now).await,
+            Ok(allowed) => self.open_counted(live.run(), asked, &allowed, place, now).await,
             Err(denial) => {
                 self.record_refused(live.run(), asked, &denial, place.push, now).await;
                 Err(denial)
@@ -65,10 +65,22 @@ impl<S: Store, F: Forge> Gate<S, F> {
         Ok(Allowed { minted, facts })
     }
 
-    /// A hostile run must not fill the ledger with pushes that it never sends.
-    fn count_refs(&self, run: &Run, commands: &[Command], now: SystemTime) -> Result<(), Denial> {
-        let refs = u32::try_from(commands.len()).unwrap_or(u32::MAX);
-        self.pushed_refs.take(run, PUSHED_REFS, refs, now).map_err(too_many_refs)
+    /// A hostile run must not fill the ledger with pushes that it never sends. What came to no row costs nothing.
+    async fn open_counted(
+        &self,
+        run: &Run,
+        asked: Asked,
+        allowed: &Allowed,
+        place: Place<'_>,
+        now: SystemTime,
+    ) -> Result<v1::Permit, Denial> {
+        let refs = u32::try_from(asked.commands.len()).unwrap_or(u32::MAX);
+        self.pushed_refs.take(run, PUSHED_REFS, refs, now).map_err(too_many_refs)?;
+        let opened = self.open(run, asked, allowed, place, now).await;
+        if opened.is_err() {
+            self.pushed_refs.give_back(run, PUSHED_REFS, refs);
+        }
+        opened
     }
 
     async fn open(

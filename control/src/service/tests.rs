@@ -298,9 +298,9 @@ async fn a_revocation_returns_once_the_push_is_reported() {
     let mut control = Control::start().await;
     let bearer = control.register("r", "acme/api").await.unwrap();
     let mut session = control.session().await;
+    let frozen = Frozen::new();
     let ticket = session.permit(&bearer, push("x")).await.authorization;
     let mut runs = control.runs.clone();
-    let frozen = Frozen::new();
     let revoked = tokio::spawn(async move { runs.revoke_run(v1::RevokeRunRequest { run_id: "r".into() }).await });
     assert!(matches!(session.next().await.answer, Some(Answer::Revocation(_))));
     let refused = session.renew(&ticket, false).await;

@@ -105,7 +105,7 @@ async fn a_connection_does_not_outlive_its_certificate() {
 async fn a_session_is_told_to_leave_when_its_certificate_ends_and_is_cut_if_it_stays() {
     let authority = Authority::new();
     let control = Control::start(&authority);
-    authority.write("dataplane", Use::Client, &["gitdoor:dataplane"], Duration::seconds(5));
+    authority.write("dataplane", Use::Client, &["gitdoor:dataplane"], Duration::seconds(15));
     let channel = control.channel("gate", &authority.files("dataplane")).await.unwrap();
     let silent = tokio_stream::pending::<v1::SessionRequest>();
     let mut answers = GateClient::new(channel).session(silent).await.unwrap().into_inner();

@@ -1,6 +1,6 @@
 //! What kinds of credentials come in answers.
 
-/// A credential of the forge in an answer of its.
+/// A credential in an answer of the forge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credential {
     /// A `temp_clone_token`, which comes empty.

@@ -11,7 +11,7 @@ Bounds:
   Nothing begins once the time, the requests or the bytes are spent; what is under way when the time is over has ten \
 seconds more, and is then ended and left out. Each request has a minute.
 
-A run has 32 requests and 4 pushes at once, and 2 API requests a second: above that the door answers 429, and the table \
+A run has 32 requests and 4 pushes at once, 10 pushed refs a second (1000 before that counts), and 2 API requests a second: above that the door answers 429, and the table \
 says so. Register the run for what is to be measured, and give several (--bearer-file again) for more:
   gitdoor run register --run-id load-1 --identity write --repository acme/scratch --branch 'gitdoor-load/*' \
 --api-rate 1000 --api-burst 10000 > bearer
