@@ -31,8 +31,12 @@ fn forms(world: &World, route: Route) -> [String; 2] {
 async fn stopped(world: &World, count: usize) {
     let stopped = || world.events().iter().filter(|event| told(event)).count();
     until("they are told of", async || stopped() == count).await;
-    let counted = async || world.metric(0, "gitdoor_dataplane_credentials_in_answers_total").await;
-    until("they are counted", async || counted().await == count as f64).await;
+    let metric = "gitdoor_dataplane_credentials_in_answers_total{kind=\"own-token\"}";
+    let counted = async || {
+        let text = world.dataplane_admin(0, "/metrics").await.text();
+        text.lines().find_map(|line| line.strip_prefix(metric)?.trim().parse::<usize>().ok())
+    };
+    until("they are counted", async || counted().await == Some(count)).await;
 }
 
 fn told(event: &Value) -> bool {
@@ -45,26 +49,26 @@ async fn a_fetch_never_brings_the_token_back() {
     let (world, run) = started(Identity::Read).await;
     world.git(&run).cloned("acme/api").await;
     let long = "x".repeat(40_000);
+    let discovery = Request::get("/acme/api.git/info/refs?service=git-upload-pack").basic(&run.bearer);
+    let fetch = Request::new("POST", "/acme/api.git/git-upload-pack")
+        .header("Content-Type", "application/x-git-upload-pack-request")
+        .body("0011command=fetch0000")
+        .basic(&run.bearer);
     for form in forms(&world, Route::UploadPack) {
         let advertised =
             [line("# service=git-upload-pack\n"), FLUSH.to_vec(), line(format!("{long} {form}\n"))].concat();
         let result = [line("packfile\n"), line(format!("\x02{long} {form}\n")), FLUSH.to_vec()].concat();
-        for (route, kind, body) in
-            [(Route::FetchDiscovery, "advertisement", advertised), (Route::UploadPack, "result", result)]
-        {
+        for (route, kind, body, request) in [
+            (Route::FetchDiscovery, "advertisement", advertised, &discovery),
+            (Route::UploadPack, "result", result, &fetch),
+        ] {
             let canned = Canned::status(200).body(&format!("application/x-git-upload-pack-{kind}"), body);
-            let request = match route {
-                Route::FetchDiscovery => Request::get("/acme/api.git/info/refs?service=git-upload-pack"),
-                _ => Request::new("POST", "/acme/api.git/git-upload-pack")
-                    .header("Content-Type", "application/x-git-upload-pack-request")
-                    .body("0011command=fetch0000"),
-            };
             world.github.when(route).answer(canned.clone());
-            let answer = world.door(0).send(request.clone().basic(&run.bearer)).await;
+            let answer = world.door(0).send(request.clone()).await;
             assert_eq!((answer.status, answer.complete), (200, false), "{route:?}");
             assert!(!answer.text().contains(&form), "{route:?}");
             world.github.when(route).answer(canned.header("x-debug", &format!("Basic {form}")));
-            let answer = world.door(0).send(request.basic(&run.bearer)).await;
+            let answer = world.door(0).send(request.clone()).await;
             assert!(answer.complete && !format!("{answer:?}").contains(&form), "{route:?}");
             assert_eq!(answer.header("x-gitdoor-reason"), Some("token-in-answer"), "{route:?}");
         }
@@ -79,8 +83,8 @@ async fn a_push_never_brings_the_token_back_and_is_recorded_as_interrupted() {
     let git = world.git(&run).cloned("acme/api").await;
     git.commit("fix.txt", "fix\n").await;
     git.run(&["push", "origin", "HEAD:fix"]).await.ok();
-    for form in forms(&world, Route::ReceivePack) {
-        git.commit("fix.txt", &form[..8]).await;
+    for (number, form) in forms(&world, Route::ReceivePack).into_iter().enumerate() {
+        git.commit("fix.txt", &format!("fix {number}\n")).await;
         world.github.when(Route::ReceivePack).then(Fault::Progress(format!("debug: {form}\n")));
         let push = git.run(&["push", "origin", "HEAD:fix"]).await.code_is(1);
         push.says("credential").does_not_say(&form);

@@ -80,7 +80,7 @@ async fn a_measured_store_does_what_the_model_does_on_any_walk() {
 /// A server has a way to go for each step: its walks are parted among tests, each with a server of its own.
 macro_rules! parts {
     ($($number:literal $part:ident)*) => {
-        const PARTS: u64 = [$($number),*].len() as u64;
+        const PARTS: usize = [$($number),*].len();
         $(#[tokio::test] async fn $part() { walk_a_part($number).await; })*
     };
 }
@@ -100,7 +100,7 @@ async fn walk_a_part(part: u64) {
         server.folder().join(walk)
     };
     let seed = seed();
-    for number in (part..WALKS).step_by(PARTS as usize) {
+    for number in (part..WALKS).step_by(PARTS) {
         walk_one::<Postgres>(seed, number, &place, &mut BTreeSet::new()).await;
     }
 }

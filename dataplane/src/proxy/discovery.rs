@@ -60,7 +60,7 @@ impl Proxy {
         mut allowed: Allowed,
         service: Service,
         name: &RepositoryName,
-    ) -> Result<(Allowed, Answered), Refusal> {
+    ) -> Result<(Allowed, Box<Answered>), Refusal> {
         match service {
             Service::UploadPack => {}
             Service::ReceivePack => {
@@ -102,18 +102,14 @@ impl Proxy {
             return Ok(Asked::Moved(name));
         }
         match UpstreamError::of(answer.status(), answer.headers()) {
-            None => Ok(Asked::Answered(Answered::of(answer, request.token)?)),
+            None => Ok(Asked::Answered(Box::new(Answered::of(answer, request.token)?))),
             Some(error) => Err(error.into()),
         }
     }
 
     /// Passes an answer on as it is.
-    pub(super) fn relay(
-        &self,
-        exchange: &Exchange,
-        allowed: Allowed,
-        Answered { head, body }: Answered,
-    ) -> Response<Body> {
+    pub(super) fn relay(&self, exchange: &Exchange, allowed: Allowed, answered: Box<Answered>) -> Response<Body> {
+        let Answered { head, body } = *answered;
         self.pass(exchange, allowed, (head.status, headers::downward(&head.headers)), body)
     }
 
@@ -122,8 +118,9 @@ impl Proxy {
         &self,
         exchange: &Exchange,
         allowed: Allowed,
-        Answered { mut head, mut body }: Answered,
+        answered: Box<Answered>,
     ) -> Result<Response<Body>, Refusal> {
+        let Answered { mut head, mut body } = *answered;
         if is_coded(&head.headers) {
             return Err(UpstreamError::Coded.into());
         }
@@ -154,14 +151,14 @@ impl Proxy {
 
 /// What became of a question to the forge.
 pub(super) enum Asked {
-    Answered(Answered),
+    Answered(Box<Answered>),
     /// The repository has this name now.
     Moved(RepositoryName),
 }
 
 impl Asked {
     /// The answer; a repository that has moved is this error.
-    pub(super) fn or(self, moved: UpstreamError) -> Result<Answered, UpstreamError> {
+    pub(super) fn or(self, moved: UpstreamError) -> Result<Box<Answered>, UpstreamError> {
         match self {
             Self::Answered(answered) => Ok(answered),
             Self::Moved(_) => Err(moved),
