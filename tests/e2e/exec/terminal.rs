@@ -65,6 +65,23 @@ async fn a_command_may_have_each_key_and_the_terminal_is_as_it_was_when_it_is_ki
 }
 
 #[tokio::test]
+async fn in_a_pipeline_the_terminal_is_left_to_whom_it_shows() {
+    let (laptop, token) = laptop();
+    let mut terminal = laptop.terminal().await;
+    for flags in BOTH {
+        let go = laptop.work().join("go");
+        let wait = "echo started; until test -e go; do sleep 0.02; done";
+        let command = laptop.typed(&with(&token, flags), wait);
+        // What a pager does to it, once there is something to show.
+        let pager = format!("(read word; stty ixany </dev/tty; : >'{}')", go.display());
+        terminal.run(&format!("{command} | {pager}")).await;
+        assert_eq!(terminal.run("stty -a | grep -o -e '-*ixany'").await, "ixany\r\n", "{flags:?}");
+        terminal.run("stty -ixany").await;
+        fs::remove_file(go).unwrap();
+    }
+}
+
+#[tokio::test]
 async fn the_end_of_the_input_is_the_commands() {
     let (laptop, token) = laptop();
     let mut terminal = laptop.terminal().await;
