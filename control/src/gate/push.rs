@@ -39,8 +39,17 @@ impl<S: Store, F: Forge> Gate<S, F> {
         let again = asked.key.is_some_and(|key| self.leases.owns(&live.run().id, key));
         let place = Place::take(&self.leases, live.run(), asked.key)?;
         match self.allow(live, &asked, now).await {
-            Ok(allowed) if again => self.open(live.run(), asked, &allowed, place, now).await,
-            Ok(allowed) => self.open_counted(live.run(), asked, &allowed, place, now).await,
+            Ok(allowed) => {
+                // A hostile run must not fill the ledger with pushes that it never sends. What came to no row of its own
+                // costs nothing.
+                let refs = if again { 0 } else { u32::try_from(asked.commands.len()).unwrap_or(u32::MAX) };
+                self.pushed_refs.take(live.run(), PUSHED_REFS, refs, now).map_err(too_many_refs)?;
+                let opened = self.open(live.run(), asked, &allowed, place, now).await;
+                if opened.is_err() {
+                    self.pushed_refs.give_back(live.run(), PUSHED_REFS, refs);
+                }
+                opened
+            }
             Err(denial) => {
                 self.record_refused(live.run(), asked, &denial, place.push, now).await;
                 Err(denial)
@@ -63,24 +72,6 @@ impl<S: Store, F: Forge> Gate<S, F> {
         }
         judge(&asked.commands, rules(live.run(), binding, &default_branches))?;
         Ok(Allowed { minted, facts })
-    }
-
-    /// A hostile run must not fill the ledger with pushes that it never sends. What came to no row costs nothing.
-    async fn open_counted(
-        &self,
-        run: &Run,
-        asked: Asked,
-        allowed: &Allowed,
-        place: Place<'_>,
-        now: SystemTime,
-    ) -> Result<v1::Permit, Denial> {
-        let refs = u32::try_from(asked.commands.len()).unwrap_or(u32::MAX);
-        self.pushed_refs.take(run, PUSHED_REFS, refs, now).map_err(too_many_refs)?;
-        let opened = self.open(run, asked, allowed, place, now).await;
-        if opened.is_err() {
-            self.pushed_refs.give_back(run, PUSHED_REFS, refs);
-        }
-        opened
     }
 
     async fn open(
