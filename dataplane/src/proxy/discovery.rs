@@ -121,9 +121,6 @@ impl Proxy {
         answered: Box<Answered>,
     ) -> Result<Response<Body>, Refusal> {
         let Answered { mut head, mut body } = *answered;
-        if is_coded(&head.headers) {
-            return Err(UpstreamError::Coded.into());
-        }
         body.first = self.confirm(&mut body.incoming).await?;
         if let Grant::Forward { bind: true, .. } = allowed.granted.permit.grant() {
             self.gate.bind(&allowed.granted).await?;
@@ -195,14 +192,17 @@ pub(super) fn may_be_replication(answer: &Response<Incoming>) -> bool {
 pub(super) fn expect(head: &HeaderMap, service: Service, kind: &str) -> Result<(), UpstreamError> {
     let media = head.get(CONTENT_TYPE).and_then(|media| media.to_str().ok()).unwrap_or_default();
     let media = media.split(';').next().unwrap_or_default().trim();
-    if media.eq_ignore_ascii_case(&format!("application/x-{}-{kind}", service.as_str())) {
-        Ok(())
-    } else {
-        Err(UpstreamError::NotGit)
+    if !media.eq_ignore_ascii_case(&format!("application/x-{}-{kind}", service.as_str())) {
+        return Err(UpstreamError::NotGit);
+    }
+    match service {
+        // It is read here, and was asked for as it is.
+        Service::ReceivePack if is_coded(head) => Err(UpstreamError::Coded),
+        Service::ReceivePack | Service::UploadPack => Ok(()),
     }
 }
 
 /// Whether an answer is in a coding.
-pub(super) fn is_coded(headers: &HeaderMap) -> bool {
+fn is_coded(headers: &HeaderMap) -> bool {
     headers.get_all(CONTENT_ENCODING).iter().any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }

@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use http::Response;
 use tokio::time::{Instant, timeout_at};
 
-use super::discovery::{Asked, expect, is_coded};
+use super::discovery::{Asked, expect};
 use super::{Allowed, Exchange, Proxy, forwardable, until};
 use crate::body::{Body, Coding};
 use crate::refusal::Refusal;
@@ -60,9 +60,6 @@ impl Proxy {
         let (repository, _) = forwardable(&allowed.granted.permit)?;
         let asked = self.ask(exchange, &allowed.granted, Service::ReceivePack, repository, Some(body)).await?;
         let answered = asked.or(UpstreamError::Renamed)?;
-        if is_coded(&answered.head.headers) {
-            return Err(UpstreamError::Coded.into());
-        }
         expect(&answered.head.headers, Service::ReceivePack, "result")?;
         Ok(self.relay(exchange, allowed, answered))
     }

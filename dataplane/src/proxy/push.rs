@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::carry::{Begun, HeldBack, Most, give_back_refused, late, length, pump};
-use super::discovery::{expect, is_coded};
+use super::discovery::expect;
 use super::{Allowed, Exchange, Limits, Proxy, forwardable};
 use crate::body::{Body, Inbound, Outbound, Watch, pipe};
 use crate::gate::{Gate, GateError, Granted, Term};
@@ -206,9 +206,6 @@ impl Carrier {
             return Err(error.into());
         }
         expect(answer.headers(), Service::ReceivePack, "result")?;
-        if is_coded(answer.headers()) {
-            return Err(UpstreamError::Coded.into());
-        }
         let mut watch = Watch::new(token, false);
         watch.head(answer.headers()).map_err(UpstreamError::from)?;
         let (head, mut incoming) = answer.into_parts();
